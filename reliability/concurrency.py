@@ -61,7 +61,7 @@ def by_threads(name: str, path: Path, count: int) -> tuple[list[Any], list[list[
     model = case.model.fit(case.structures, case.labels)
     model.save(path)
     alone = model.predict(case.questions).tolist()
-    model._prepared = None  # what the first prediction prepares, all threads prepare at once
+    model._cached = None  # what the first prediction prepares, all threads prepare at once
 
     def fit_and_predict() -> Any:
         own = cases()[name].model

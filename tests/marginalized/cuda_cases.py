@@ -12,7 +12,7 @@ from fuda.errors import DataError
 from fuda.kernels import Delta, Polynomial
 from fuda.marginalized import codes, problem
 from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Foreseen, Margins, PerceptronState
+from fuda.marginalized.engines.base import Margins, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cuda import epochs, kernels, layout, machine, plan, strips
 from fuda.marginalized.engines.cuda.engine import CudaEngine
@@ -113,21 +113,21 @@ def an_orders_case():
     sources = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), side)
     parts = np.arange(4), np.array([0, 2, 3])
     orders = [[rng.permutation(len(part)) for _ in range(2)] for part in parts]
-    return sources, [Foreseen(*each) for each in zip(parts, orders, strict=True)], rng
+    return sources, [PlannedTraining(*each) for each in zip(parts, orders, strict=True)], rng
 
 
 def test_perceptrons_that_are_trained_at_the_same_time_are_the_same():
-    sources, foreseen, rng = an_orders_case()
+    sources, planned, rng = an_orders_case()
     problem = sources.problem()
     nodes = int(problem.targets.offsets[-1])
     labels, amounts = rng.integers(-1, LABELS, nodes), rng.random(nodes) + 0.5
-    problems = [problem, sources.take(foreseen[1].members).problem()]
-    engines = CudaEngine(problem).foresee(foreseen, problems, labels, amounts)
-    for engine, (members, orders), part_problem in zip(engines, foreseen, problems, strict=True):
+    problems = [problem, sources.take(planned[1].members).problem()]
+    engines = CudaEngine(problem).plan_joint_training(planned, problems, labels, amounts)
+    for engine, (members, orders), part_problem in zip(engines, planned, problems, strict=True):
         at = sources.examples.encoded.corpus.nodes_of(members)
         states = [PerceptronState(np.zeros((2, len(at), LABELS))) for _ in range(2)]
         cpu = CpuEngine(part_problem)
-        last = orders[1] if members is foreseen[0].members else orders[1][::-1]  # not as foreseen
+        last = orders[1] if members is planned[0].members else orders[1][::-1]  # not as planned
         for order in (orders[0], last):
             found = [
                 trainer.perceptron_epoch(order, labels[at], amounts[at], state)
@@ -262,7 +262,12 @@ def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypat
     assert mistakes == expected
     assert (state.sums == other.sums).all()
     assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
-    assert engine.foresee([Foreseen(np.arange(3), [])] * 2, [case] * 2, np.zeros(0), np.zeros(0)) is None
+    assert (
+        engine.plan_joint_training(
+            [PlannedTraining(np.arange(3), [])] * 2, [case] * 2, np.zeros(0), np.zeros(0)
+        )
+        is None
+    )
     alpha = coefficients(case)
     assert (engine.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
     monkeypatch.setattr(plan, "available_memory", lambda: 1)  # the table is computed in loads, too

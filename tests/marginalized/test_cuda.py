@@ -21,7 +21,7 @@ from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.layout import STRIP, Places, Strips, fit_belts
 from fuda.marginalized.engines.cuda.plan import Sizes, loads, plan_of
 from fuda.marginalized.problem import Settings, Sources
-from fuda.models.machines.perceptron_orders import foreseen
+from fuda.models.machines.perceptron_orders import planned_trainings
 from machine_cases import random_prior, random_structures, two_sides
 
 CASES = Path(__file__).with_name("cuda_cases.py")
@@ -206,9 +206,9 @@ def test_what_does_not_fit_in_loads_names_the_bytes_needed_and_free():
 
 
 @pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["number", "generator"])
-def test_orders_are_foreseen_without_using_up_random_numbers(seed):
+def test_orders_are_planned_without_using_up_random_numbers(seed):
     model = SimpleNamespace(random_state=seed, epochs=2)
-    found = foreseen(model, [np.arange(5), np.array([1, 2, 4])], 2)
+    found = planned_trainings(model, [np.arange(5), np.array([1, 2, 4])], 2)
     assert [each.members.tolist() for each in found[1:3]] == [[0, 1, 2, 3, 4], [1, 2, 4]]
     # The first is not shuffled.
     assert [order.tolist() for order in found[2].orders] == [[0, 1, 2]] * 2

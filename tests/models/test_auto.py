@@ -111,7 +111,7 @@ def test_some_candidates_join_others_on_proof_only():
             p[np.arange(200), labels], p[np.arange(200), 1 - labels] = right, 1 - right
             trial.outputs, trial.times = [Output(Opinion(p), own)], [(100, Times(0.1, 0.1))]
             trial.candidate = replace(trial.candidate, joins=joins or k == 0)
-        search.race._judge()
+        search.race._evaluate()
         return len(search.choice().trials)
 
     assert members(joins=True, sure=0.51) == 2  # it brings nothing, and is of another family
@@ -134,7 +134,7 @@ def test_a_team_is_chosen_unless_another_is_better():
             said = Opinion(np.where(np.eye(2)[own] > 0, 2.0, 0.0), np.zeros((2, 2)))
             trial.outputs, trial.times = [Output(said, own)], [(100, Times(time, time))]
             trial.candidate = replace(trial.candidate, teams=(0,) if k < 2 else ())
-        search.race._judge()
+        search.race._evaluate()
         return {trial.candidate.name for trial in search.choice().trials}
 
     assert {"crf", "svm"} <= members((20, 20, 15))
@@ -155,12 +155,12 @@ def test_of_two_teams_the_data_choose():
         said = Opinion(np.where(np.eye(2)[own] > 0, 2.0, 0.0), np.zeros((2, 2)))
         trial.outputs, trial.times = [Output(said, own)], [(100, Times(1.0, 1.0))]
         trial.candidate = replace(trial.candidate, teams=of)
-    search.race._judge()
+    search.race._evaluate()
     assert {trial.candidate.name for trial in search.choice().trials} == {"c", "d", "e"}
 
 
 def test_where_time_was_over_early_the_default_has_a_partner(monkeypatch):
-    monkeypatch.setattr(search, "_ENOUGH", 100.0)
+    monkeypatch.setattr(search, "_REPRESENTATIVE_SHARE", 100.0)
     few = {"crf": CRF(), "hmm": HMM(), "more": CRF(l2=0.1), "svm": HMSVM()}
     model = Auto(candidates=few).fit(X, Y)
     assert [type(member) for member in model.best_.members] == [CRF, HMSVM]
@@ -247,7 +247,7 @@ def test_compilation_does_not_count(monkeypatch):
         fit(self, data)
 
     monkeypatch.setattr(HMM, "_fit", remembered)
-    monkeypatch.setattr(auto, "_COLD_NODES", 10)
+    monkeypatch.setattr(auto, "_WARM_UP_NODES", 10)
     model = Auto(candidates={"hmm": HMM(), "smooth": HMM(smoothing=2.0)}).fit(X, Y)
     assert sizes[:3] == [8, 6, 6]
     members = len(model.report_.chosen.split("+"))
@@ -320,13 +320,13 @@ def test_the_default_is_chosen_unless_another_is_clearly_better(monkeypatch):
             own = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
             trial.outputs = [Output(Opinion(np.eye(2)[own]), own)]
             trial.times = [(100, Times(seconds, seconds))]
-        search.race._judge()
+        search.race._evaluate()
         return search.choice().trials[0].candidate.name
 
     assert chosen([3, 50, 90], [7, 120]) == "default"
     assert chosen(range(0, 200, 5), [7, 120]) == "other"
     with monkeypatch.context() as small:  # compared on a small part of all
-        small.setattr(search, "_ENOUGH", 1.1)
+        small.setattr(search, "_REPRESENTATIVE_SHARE", 1.1)
         assert chosen(range(0, 200, 5), [7, 120]) == "default"
     assert chosen([7], [3, 50]) == "default"
     assert chosen(range(0, 200, 5), [7, 120], seconds=100.0) == "default"  # no time for the other
@@ -388,6 +388,6 @@ def test_what_compiles_takes_few_iterations(monkeypatch):
     X = [[f"w{(i * j) % 7}" for j in range(60)] for i in range(1, 21)]
     y = [["A" if word < "w3" else "O" for word in x] for x in X]
     auto.Auto(5, candidates={"crf": CRF(), "hm-perceptron": HMPerceptron()}).fit(X, y)
-    brief = [(name, count) for name, count, quick in seen if quick == auto._BRIEFLY]
-    assert brief == [("crf", auto._FEW), ("hm-perceptron", auto._FEW)]
-    assert [name for name, count, _ in seen if count > auto._FEW]
+    brief = [(name, count) for name, count, quick in seen if quick == auto._WARM_UP_PARAMETERS]
+    assert brief == [("crf", auto._WARM_UP_STRUCTURES), ("hm-perceptron", auto._WARM_UP_STRUCTURES)]
+    assert [name for name, count, _ in seen if count > auto._WARM_UP_STRUCTURES]

@@ -76,7 +76,7 @@ LEARNING = {
     "_correct",
 }
 # An interrupt after these comes when all is done.
-DONE = {"_become", "_fit_encoded", "fit", "partial_fit"}
+DONE = {"_adopt_state", "_fit_encoded", "fit", "partial_fit"}
 
 
 class Steps:

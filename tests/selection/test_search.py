@@ -48,7 +48,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    monkeypatch.setattr(module, "_REFITTED", 1.0)  # here, fits take what is foretold
+    monkeypatch.setattr(module, "_REFIT_FACTOR", 1.0)  # here, fits take what is foretold
     return Clock(monkeypatch)
 
 
@@ -88,8 +88,8 @@ def test_those_who_are_behind_take_no_place_among_the_better_half(clock):
     good = {f"good {k}": Learner(0.9 + k / 1000) for k in range(3)}
     made = race(clock, good | {f"bad {k}": type(f"Bad{k}", (Learner,), {})(0.2) for k in range(3)})
     made._run_fold(next(made._plan(1000))[0][0], restarts=True)
-    made._judge()
-    made._halve()
+    made._evaluate()
+    made._keep_better_half()
     assert {trial.candidate.name for trial in made.running} == good.keys()
     assert {trial.status for trial in made.trials} == {"", "behind"}
 
@@ -202,13 +202,13 @@ def test_the_race_goes_on_without_a_leader_that_could_not_be_fitted_to_everythin
 def test_once_all_is_labelled_the_best_of_each_family_go_on_together(clock):
     candidates = {"default": Learner(0.6), "kernel": Other(0.8), "second": Learner(0.7)}
     made = with_scores(race(clock, candidates), (0.6, 0.8, 0.7), (1.0, 1.0, 1.0))
-    made.is_settled = True
+    made.has_labelled_all = True
     assert sorted(names_of(made._affordable(made.running, 500))) == ["default", "kernel", "second"]
     made = with_scores(race(clock, candidates), (0.7, 0.8, 0.6), (1.0, 1.0, 80.0))
-    made.is_settled = True
+    made.has_labelled_all = True
     assert sorted(names_of(made._affordable(made.running, 500))) == ["default", "kernel"]
     made = with_scores(race(clock, candidates), (0.6, 0.7, 0.8), (1.0, 80.0, 1.0))
-    made.is_settled = True
+    made.has_labelled_all = True
     assert made._affordable(made.running, 500) == []
 
 
@@ -339,7 +339,7 @@ def test_side_by_side_more_folds_are_affordable(clock):
     """Two candidates whose folds take 18 s each, with 30 s left besides their last fits."""
     candidates = {"default": Learner(0.6), "kernel": Other(0.8)}
     made = with_scores(race(clock, candidates), (0.6, 0.8), (18.0, 18.0))
-    made.is_settled = True
+    made.has_labelled_all = True
     made.budget = (30.0 + 2 * made.seconds_to_refit(made.trials[0])) / 0.92
     assert made._affordable(made.running, 500) == []
     made.workers = 2

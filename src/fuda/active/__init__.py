@@ -1,4 +1,4 @@
-"""What to label next, which labels to doubt, and how far one is: for people who label data."""
+"""What to label next, which labels may be wrong, and how much further labels will help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDERS", "Chooser", "Doubt", "Outlook", "Point", "entropies", "learner_for", "learning_curve"]
 
-# Imported on first use: a page answers before the models are there. The functions `doubts` and
+# Imported on first use: a page responds before the models are loaded. The functions `doubts` and
 # `outlook` are imported from the modules of the same names.
 _MODULES = {
     "Doubt": "doubts",

@@ -1,7 +1,7 @@
-"""Labels that the rest of the data contradict.
+"""Labels that contradict the rest of the data.
 
-Structures are divided into folds, and each is judged by a model that learned from the others. What
-the model would change, and how sure it is (`fuda.active.edits`), is what to doubt.
+Structures are divided into folds, and each fold is checked by a model that learned from the rest.
+The changes that the model would make, and their log-odds (`fuda.active.edits`), are the doubts.
 """
 
 from __future__ import annotations
@@ -32,36 +32,42 @@ from fuda.selection.folds import splits
 
 Array = np.ndarray
 
+# The default number of doubts.
 _TOP = 1_000
-_TOLERANCE = 1e-3  # of a CRF: its last digits change no order
-_NEVER = 8.0  # by which a label that others do not have is below the worst of theirs
-_MOST_ILLEGAL = 0.3  # labels in segments that break the rules of a scheme, which it yet is
-_FEATURES = 3  # named in an explanation
-_MOST_FOUND = 3  # labels of the same word elsewhere
+# The tolerance of a CRF: smaller ones do not change the order of doubts.
+_TOLERANCE = 1e-3
+# The score of a label that the model has not seen is this much below the lowest score of others.
+_NEVER = 8.0
+# Labels follow a scheme if at most this share of the labels in segments breaks its rules.
+_MOST_ILLEGAL = 0.3
+# The number of features in an explanation.
+_FEATURES = 3
+# The number of labels of the same word elsewhere in an explanation.
+_MOST_FOUND = 3
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Labels that the rest of the data contradict.
+    """Labels that contradict the rest of the data.
 
     Parameters
     ----------
     structure : int
         The number of the structure.
     start, end : int
-        The nodes from `start` to before `end`: one node, or an entity as given and as suggested.
+        The nodes from `start` to before `end`: one node, or a present and a suggested entity.
     given, suggested : list of labels
-        The labels of these nodes, as they are and as a model of the rest would have them.
+        The labels of these nodes, as they are and as a model of the rest predicts them.
     score : float
-        The log-odds of the suggestion against what is given.
+        The log-odds of the suggestion against the present labels.
     nodes : list of int
         The nodes whose labels differ.
     word : str
         The observation of the first of these.
     elsewhere : list of (label, int)
-        How often the same word has which labels elsewhere, the most frequent first.
+        Labels of the same word elsewhere with their frequencies, the most frequent first.
     features : list of (str, float)
-        What speaks most for the suggestion at the first of these, where the model has such.
+        The features that favour the suggestion most at the first of these, if the model has any.
 
     Examples
     --------
@@ -83,7 +89,7 @@ class Doubt:
 
     @property
     def explanation(self) -> str:
-        """How the same word is labelled elsewhere, and what speaks most for the suggestion."""
+        """The labels of the same word elsewhere, and features that favour the suggestion most."""
         counts = ", ".join(f"{label} {count}" for label, count in self.elsewhere)
         parts = [f"{self.word} elsewhere: {counts}" if counts else f"{self.word} is nowhere else"]
         if self.features:
@@ -93,7 +99,7 @@ class Doubt:
 
     @property
     def probability(self) -> float:
-        """What the model gives the suggestion, if one of the two is right."""
+        """The probability of the suggestion by the model, if one of the two is right."""
         return 1 / (1 + math.exp(-self.score)) if self.score > -700 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,7 +123,7 @@ def doubts(
     top: int | None = _TOP,
     progress: Callable[[float], object] | None = None,
 ) -> list[Doubt]:
-    """Find the labels that the rest of the data contradict.
+    """Find the labels that contradict the rest of the data.
 
     Parameters
     ----------
@@ -126,17 +132,17 @@ def doubts(
     y : list of lists
         Their labels, None where not known.
     estimator : Labeler, optional
-        The model, not fitted, that judges labels; with `predict_marginals`. Default: a CRF with
+        The model, not fitted, that checks labels; with `predict_marginals`. Default: a CRF with
         the features of `fuda.Auto` for such data, or the marginalized perceptron on graphs. Models
-        of labelings (CRF, HMM, MEMM) judge a label together with its neighbours.
+        of labelings (CRF, HMM, MEMM) check a label together with its neighbours.
     scheme : str, optional
         The scheme of labels that encode segments. Default: by the labels.
     folds : int, default=5
-        The number of models, each of which judges the structures that it has not learned from.
+        The number of models, each of which checks the structures that it has not learned from.
     top : int or None, default=1000
-        How many doubts to return; None is one per node, or per place.
+        How many doubts to return; None returns all, one per node or group of nodes.
     progress : callable, optional
-        Called with the share that is done, from 0 to 1.
+        Called with the completed share, from 0 to 1.
 
     Returns
     -------
@@ -162,18 +168,18 @@ def doubts(
             f"{type(model).__name__} has no probabilities to judge labels by; choose another model"
         )
     elsewhere = _labels_of_words(structures, y)
-    found: list[tuple[float, int, int, Doubt, Any]] = []
+    ranked: list[tuple[float, int, int, Doubt, Any]] = []
     parts = splits(len(structures), min(folds, len(structures)), shuffle=True)
     for number, (train, test) in enumerate(parts):
         with inner_training():
             judge = clone(model).fit([structures[i] for i in train], [y[i] for i in train])
         explainer = _Explainer(judge, structures, elsewhere)
-        own = _fold_doubts(judge, [(i, structures[i], y[i]) for i in test.tolist()], scheme)
-        found += [(-doubt.score, doubt.structure, doubt.nodes[0], doubt, explainer) for doubt in own]
-        found = sorted(found, key=lambda item: item[:3])[:top]
+        of_fold = _fold_doubts(judge, [(i, structures[i], y[i]) for i in test.tolist()], scheme)
+        ranked += [(-doubt.score, doubt.structure, doubt.nodes[0], doubt, explainer) for doubt in of_fold]
+        ranked = sorted(ranked, key=lambda item: item[:3])[:top]
         if progress is not None:
             progress((number + 1) / len(parts))
-    return [explainer.explained(doubt) for *_, doubt, explainer in found]
+    return [explainer.explained(doubt) for *_, doubt, explainer in ranked]
 
 
 def likely_scheme(y: list[list[Any]]) -> str | None:
@@ -199,18 +205,18 @@ def likely_scheme(y: list[list[Any]]) -> str | None:
     exact = guess_scheme(y)
     if exact is not None:
         return exact
-    labels = sorted({label for own in y for label in own} - {None})
-    inside = sum(label not in (None, OUTSIDE) for own in y for label in own)
+    labels = sorted({label for labels_of_x in y for label in labels_of_x} - {None})
+    inside = sum(label not in (None, OUTSIDE) for labels_of_x in y for label in labels_of_x)
     broken = {}
     for scheme in ("IOB2", *SCHEMES):
         try:
             start, follows, end = legal(labels, scheme)
-        except DataError:  # labels of another scheme, or of none
+        except DataError:  # labels of another scheme, or without one
             continue
         number = {label: k for k, label in enumerate(labels)}
         broken[scheme] = 0
-        for own in y:
-            known = [number.get(label, -1) for label in own]
+        for labels_of_x in y:
+            known = [number.get(label, -1) for label in labels_of_x]
             pairs = [(a, b) for a, b in pairwise(known) if a >= 0 and b >= 0]
             broken[scheme] += sum(not follows[pair] for pair in pairs)
             broken[scheme] += bool(known) and known[0] >= 0 and not start[known[0]]
@@ -222,82 +228,82 @@ def likely_scheme(y: list[list[Any]]) -> str | None:
 
 
 def _judge_for(corpus: Corpus) -> Any:
-    """The model that judges labels where none is given."""
+    """The default model that checks labels."""
     first = candidates_for(corpus)[0].estimator
     return first.set_params(tol=_TOLERANCE) if isinstance(first, CRF) else first
 
 
 def _fold_doubts(judge: Any, test: list[tuple[int, Structure, list[Any]]], scheme: str | None) -> list[Doubt]:
     """All doubts about structures that a model has not learned from, without explanations."""
-    found: list[Doubt] = []
-    labels = {label for *_, own in test for label in own if label is not None}
+    all_doubts: list[Doubt] = []
+    labels = {label for *_, labels_of_x in test for label in labels_of_x if label is not None}
     names = sorted({*judge.classes_.tolist(), *labels, *([] if scheme is None else [OUTSIDE])})
     number = {name: k for k, name in enumerate(names)}
     fields = _fields(judge, [x for _, x, _ in test], names)
-    for (i, _, own), judged in zip(test, fields, strict=True):
-        known = np.array([label is not None for label in own])
-        given = np.array([number.get(label, -1) for label in own])
+    for (i, _, present), scores in zip(test, fields, strict=True):
+        known = np.array([label is not None for label in present])
+        numbers = np.array([number.get(label, -1) for label in present])
         if not known.all():
-            filled = given.copy()
-            filled[~known] = judged.scores[~known].argmax(axis=1)
-            given = filled
-        for change in changes(judged, given, names, scheme, known):
-            found.append(_doubt(i, own, change, names, scheme))
-    return found
+            filled = numbers.copy()
+            filled[~known] = scores.scores[~known].argmax(axis=1)
+            numbers = filled
+        for change in changes(scores, numbers, names, scheme, known):
+            all_doubts.append(_doubt(i, present, change, names, scheme))
+    return all_doubts
 
 
 def _fields(judge: Any, X: list[Structure], names: list[Any]) -> Iterator[Field]:
-    """The scores of labelings of structures; of single labels where a model has no others."""
+    """The scores of labelings of structures; of single labels if a model has no others."""
     columns = [names.index(label) for label in judge.classes_.tolist()]
     size = len(names)
 
-    def widened(values: Array, axes: int) -> Array:
-        """With all labels in place of those that the model knows."""
+    def over_all_labels(values: Array, axes: int) -> Array:
+        """Values for all labels, from those for the labels of the model."""
         lowest = values[np.isfinite(values)].min(initial=0.0) - _NEVER
-        wide = np.full((*values.shape[: values.ndim - axes], *[size] * axes), lowest)
-        places: Any = (..., *np.ix_(*[columns] * axes))
-        wide[places] = np.maximum(values, lowest)
-        return wide
+        enlarged = np.full((*values.shape[: values.ndim - axes], *[size] * axes), lowest)
+        positions: Any = (..., *np.ix_(*[columns] * axes))
+        enlarged[positions] = np.maximum(values, lowest)
+        return enlarged
 
     if isinstance(judge, CRF | HMM | MEMM):
         encoded: Any = judge._encode(X)
         scores, pairs = judge._scores(encoded)
-        scores, pairs = widened(scores, 1), widened(pairs, 2)
+        scores, pairs = over_all_labels(scores, 1), over_all_labels(pairs, 2)
         bounds, heads = encoded.corpus.offsets.tolist(), encoded.corpus.graph.heads
         for a, b in pairwise(bounds):
-            own = np.where(heads[a:b] < 0, -1, heads[a:b] - a)
-            yield Field(scores[a:b], own, pairs[a:b] if pairs.ndim == 3 else pairs)
+            heads_of_x = np.where(heads[a:b] < 0, -1, heads[a:b] - a)
+            yield Field(scores[a:b], heads_of_x, pairs[a:b] if pairs.ndim == 3 else pairs)
         return
     for table in judge.predict_marginals(X):
         logs = np.log(np.maximum(table, np.exp(-_NEVER)))
-        alone = np.full(len(table), -1)
-        yield Field(widened(logs, 1), alone, np.zeros((size, size)))
+        no_heads = np.full(len(table), -1)
+        yield Field(over_all_labels(logs, 1), no_heads, np.zeros((size, size)))
 
 
-def _doubt(i: int, own: list[Any], change: Change, names: list[Any], scheme: str | None) -> Doubt:
-    """A change as a doubt, over whole entities where there are such."""
+def _doubt(i: int, present: list[Any], change: Change, names: list[Any], scheme: str | None) -> Doubt:
+    """A change as a doubt, extended to complete entities if labels encode these."""
     after = [names[k] for k in change.labels]
     start, end = change.nodes[0], change.nodes[-1] + 1
     if scheme is not None:
-        for labels in (["O" if label is None else label for label in own], after):
+        for labels in (["O" if label is None else label for label in present], after):
             for _, a, b in segments_of(labels, scheme):
                 if any(a <= t < b for t in change.nodes):
                     start, end = min(start, a), max(end, b)
-    return Doubt(i, start, end, own[start:end], after[start:end], change.score, list(change.nodes))
+    return Doubt(i, start, end, present[start:end], after[start:end], change.score, list(change.nodes))
 
 
 def _labels_of_words(structures: list[Structure], y: list[list[Any]]) -> dict[str, Counter[Any]]:
-    """How often words, or other observations of which there are few, have which labels."""
-    found: dict[str, Counter[Any]] = {}
+    """The frequencies of labels of words, or of other observations that may be repeated."""
+    counts: dict[str, Counter[Any]] = {}
     for x, labels in zip(structures, y, strict=True):
         for observation, label in zip(x, labels, strict=True):
             if label is not None and isinstance(observation, str | tuple):
-                found.setdefault(shown(observation), Counter())[label] += 1
-    return found
+                counts.setdefault(shown(observation), Counter())[label] += 1
+    return counts
 
 
 class _Explainer:
-    """Says what speaks for the suggestions of a model."""
+    """Explains the suggestions of a model."""
 
     def __init__(self, judge: Any, structures: list[Structure], elsewhere: dict[str, Counter[Any]]) -> None:
         self.judge, self.structures, self.elsewhere = judge, structures, elsewhere
@@ -306,14 +312,14 @@ class _Explainer:
     def explained(self, doubt: Doubt) -> Doubt:
         """The doubt with its explanation, at the first node whose label differs."""
         node = doubt.nodes[0]
-        given, suggested = (labels[node - doubt.start] for labels in (doubt.given, doubt.suggested))
+        given, suggested = doubt.given[node - doubt.start], doubt.suggested[node - doubt.start]
         word = shown(self.structures[doubt.structure].observations[node])
         others = Counter(self.elsewhere.get(word, {}))
         others[given] -= 1
-        found = [(label, count) for label, count in others.most_common(_MOST_FOUND) if count > 0]
+        frequent = [(label, count) for label, count in others.most_common(_MOST_FOUND) if count > 0]
         features = self._features(doubt, node, given, suggested)
         known = word if word in self.elsewhere else ""
-        return replace(doubt, word=known, elsewhere=found, features=features)
+        return replace(doubt, word=known, elsewhere=frequent, features=features)
 
     def _features(self, doubt: Doubt, node: int, given: Any, suggested: Any) -> list[tuple[str, float]]:
         if not isinstance(self.judge, CRF) or given not in self.number or suggested not in self.number:

@@ -1,24 +1,24 @@
-"""Which changes of given labels a model would make, and how sure it is of each.
+"""The changes of present labels that a model would make, and their log-odds.
 
 With F(y) the score of a labeling under a model that has not learned from this structure, the
-log-odds of a change of the given labels y to y′, all else as given, are
+log-odds of a change of the present labels y to y′ are
 
     λ(y′) = F(y′) − F(y) − μ (d − 1),    d the number of labels that differ.
 
-Changes of a single label are not enough, since the bounds of an entity move by two labels at once
-and an entity of three words is missed by three. With a tag scheme, changes are
+Changes of a single label are not enough: a bound of an entity is moved by changing two labels, and
+adding an entity of three words changes three labels. With a tag scheme, changes are
 
 - of a single node,
 - of an entity of y: removed, of another type, with a start or an end that is moved by one or two,
 - to an entity of the model's best labeling, in place of those of y that it overlaps.
 
-That several labels of a place are wrong together is less likely than that one is: μ is minus
-the logarithm of that factor per label. Without it the largest λ would be those of the
-longest entities.
+It is less likely that several neighbouring labels are wrong than that a single one is: μ is minus
+the logarithm of that factor per label. Without it the largest λ would be those of the longest
+entities.
 
-The best change is taken first and made, if λ > 0; then what else is doubtful is judged with
-that label corrected, so that a wrong label does not make its neighbours doubtful. No node is
-named twice.
+The best change comes first and is made, if λ > 0. Other changes are then scored with that label
+corrected, so that a wrong label does not make its neighbours doubtful. Each node belongs to one
+change at most.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ from fuda.schemes import OUTSIDE, Segment, encode, entities
 
 Array = np.ndarray
 
-_FURTHER = 2.0  # μ
-_MOST_MOVED = 2  # nodes by which a bound is moved
+# μ, the penalty per additional label of a change.
+_FURTHER = 2.0
+# The largest number of nodes by which a bound is moved.
+_MOST_MOVED = 2
 
 
 class Field(NamedTuple):
@@ -63,16 +65,16 @@ class Field(NamedTuple):
         return float(single + self._of_edges(below)[np.arange(len(below)), above, labels[below]].sum())
 
     def single_changes(self, labels: Array) -> Array:
-        """λ (T, L) of all changes of one label; that of the label given is −inf."""
+        """λ (T, L) of all changes of one label; that of the present label is −inf."""
         below = np.flatnonzero(self.heads >= 0)
         above, pairs, rows = self.heads[below], self._of_edges(below), np.arange(len(below))
-        found = self.scores.astype(np.float64)
-        found[below] += pairs[rows, labels[above]]
-        np.add.at(found, above, pairs[rows, :, labels[below]])
+        log_odds = self.scores.astype(np.float64)
+        log_odds[below] += pairs[rows, labels[above]]
+        np.add.at(log_odds, above, pairs[rows, :, labels[below]])
         nodes = np.arange(len(labels))
-        found -= found[nodes, labels][:, None]
-        found[nodes, labels] = -np.inf
-        return found
+        log_odds -= log_odds[nodes, labels][:, None]
+        log_odds[nodes, labels] = -np.inf
+        return log_odds
 
     def best(self) -> Array:
         """The labeling of largest F of a chain."""
@@ -97,7 +99,7 @@ class Change(NamedTuple):
     nodes : tuple of int
         The nodes whose labels differ.
     labels : (T,) array
-        All label numbers after it, and after those before it.
+        All label numbers after this change and those made before it.
     """
 
     score: float
@@ -106,28 +108,28 @@ class Change(NamedTuple):
 
 
 def changes(field: Field, labels: Array, names: list[str], scheme: str | None, known: Array) -> list[Change]:
-    """Return the changes of a structure's labels, the surest first, at most one per node.
+    """Return the changes of a structure's labels, those of largest λ first, at most one per node.
 
     Parameters
     ----------
     field : Field
         The scores of a model that has not learned from the structure.
     labels : (T,) array of int
-        The label numbers given.
+        The present label numbers.
     names : list
         The L labels.
     scheme : str or None
         The scheme of the labels, on a sequence.
     known : (T,) array of bool
-        The nodes whose label was given; the others are never named.
+        The nodes whose label is known; labels of others are not changed.
 
     Returns
     -------
     list of Change
-        Those with λ > 0 are made one after another; the others by themselves.
+        Those with λ > 0 are scored one after another, the others independently.
     """
     best = field.best() if scheme is not None else labels
-    labels, done, found = labels.copy(), ~known, []
+    labels, done, chosen = labels.copy(), ~known, []
     while True:
         open_ones = [
             c for c in _all_changes(field, labels, best, names, scheme) if not done[list(c.nodes)].any()
@@ -136,13 +138,13 @@ def changes(field: Field, labels: Array, names: list[str], scheme: str | None, k
         for change in open_ones:
             if done[list(change.nodes)].any():
                 continue
-            found.append(change)
+            chosen.append(change)
             done[list(change.nodes)] = True
             if change.score > 0:
                 labels = change.labels
                 break
         else:
-            return sorted(found, key=lambda change: -change.score)
+            return sorted(chosen, key=lambda change: -change.score)
 
 
 def _all_changes(
@@ -170,43 +172,44 @@ def segments_of(labels: list[str], scheme: str | None) -> list[Segment]:
     >>> segments_of(["U-LOC", "U-LOC", "O"], "BILOU")
     [('LOC', 0, 1), ('LOC', 1, 2)]
     """
-    if scheme == "BILOU":  # the lenient interpretation knows E and S only
-        known = {"L": "E", "U": "S"}
-        labels = [known.get(label[0], label[0]) + label[1:] for label in labels]
+    if scheme == "BILOU":  # the lenient interpretation has E and S only
+        as_iobes = {"L": "E", "U": "S"}
+        labels = [as_iobes.get(label[0], label[0]) + label[1:] for label in labels]
     return entities(labels)
 
 
 def _segment_changes(labels: Array, best: Array, names: list[str], scheme: str) -> Iterator[Array]:
     """The label numbers after each change of an entity."""
     number = {name: k for k, name in enumerate(names)}
-    given = segments_of([names[k] for k in labels], scheme)
+    present = segments_of([names[k] for k in labels], scheme)
     owner = np.full(len(labels), -1)
-    for j, (_, start, end) in enumerate(given):
+    for j, (_, start, end) in enumerate(present):
         owner[start:end] = j
     kinds = sorted({kind for kind, _, _ in segments_of(names, scheme)})
 
-    def written(removed: list[int], segment: Segment | None) -> Iterator[Array]:
+    def replaced(removed: list[int], segment: Segment | None) -> Iterator[Array]:
+        """The label numbers with entities removed and one added, if labels can express it."""
         changed = labels.copy()
         for j in removed:
-            changed[given[j][1] : given[j][2]] = number[OUTSIDE]
+            changed[present[j][1] : present[j][2]] = number[OUTSIDE]
         if segment is not None:
             kind, start, end = segment
-            own = encode([(kind, 0, end - start)], end - start, scheme)
-            if not all(label in number for label in own):
-                return  # a label that the data do not have, as of an entity longer than all others
-            changed[start:end] = [number[label] for label in own]
+            new_labels = encode([(kind, 0, end - start)], end - start, scheme)
+            if not all(label in number for label in new_labels):
+                return  # the data lack one of these labels, such as I where all entities are short
+            changed[start:end] = [number[label] for label in new_labels]
         yield changed
 
-    for j, (kind, start, end) in enumerate(given):
-        yield from written([j], None)
+    for j, (kind, start, end) in enumerate(present):
+        yield from replaced([j], None)
         for other in kinds:
-            yield from written([j], (other, start, end))
+            yield from replaced([j], (other, start, end))
         moves = [(start + by, end) for by in range(-_MOST_MOVED, _MOST_MOVED + 1)]
         moves += [(start, end + by) for by in range(-_MOST_MOVED, _MOST_MOVED + 1)]
         for a, b in moves:
             if 0 <= a < b <= len(labels) and np.isin(owner[a:b], [-1, j]).all():
-                yield from written([j], (kind, a, b))
+                yield from replaced([j], (kind, a, b))
     for segment in segments_of([names[k] for k in best], scheme):
-        if segment not in given:
+        if segment not in present:
             _, start, end = segment
-            yield from written(sorted(set(owner[start:end].tolist()) - {-1}), segment)
+            yield from replaced(sorted(set(owner[start:end].tolist()) - {-1}), segment)

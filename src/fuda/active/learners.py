@@ -1,4 +1,4 @@
-"""Which learner to teach sentence by sentence, by what the data are."""
+"""The learner for data that are labelled structure by structure, chosen by the kind of data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from fuda.models.choice.candidates import kind_of
 from fuda.models.crf import CRF
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 
-_SAMPLE = 1_000  # structures by which the kind of the data is told
-_WINDOWS = {"protein": 7, "dna": 6}  # of a CRF, as `fuda.Auto` begins with
-# From how many labelled structures on more entities than the likeliest labeling has are predicted.
-# Fewer teach which words begin an entity, but not yet which do not. Sentences that were chosen for
-# their use have more entities than others, so that the model expects enough of them by itself.
+# The kind of the data is determined from this many structures.
+_SAMPLE = 1_000
+# The windows of a CRF, as in the first candidates of `fuda.Auto`.
+_WINDOWS = {"protein": 7, "dna": 6}
+# With at least this many labelled structures, the model is set to predict more entities than the
+# likeliest labeling has. With fewer it has learned which words begin an entity, but not which do
+# not. Sentences chosen as most useful contain more entities than others, so that it expects many.
 _SEARCHING = 25
 
 
@@ -39,13 +41,13 @@ def learner_for(
     scheme : str, optional
         The scheme of the labels, where they encode segments.
     kernel : bool, default=False
-        Whether it should be one that can tell which structures spoke for a label: the
-        marginalized perceptron, which is less accurate on text. On graphs it always is.
+        Whether to use a learner that can show which structures favoured a label: the
+        marginalized perceptron, which is less accurate on text. Graphs always use it.
     labelled : int, default=0
         How many structures it will be fitted to; with more than a few, a CRF is set to find more
         entities.
     features : str, optional
-        A feature set by its name, in place of the one for such data.
+        The name of a feature set, in place of the default for such data.
 
     Returns
     -------

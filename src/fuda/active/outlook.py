@@ -1,22 +1,21 @@
-"""How far one is: how many labels were predicted right before they were taught, and the outlook.
+"""The learning curve during labelling, and the expected gain of labelling more structures.
 
-Of the i-th structure that was labelled, m_i of its N_i labels had been predicted wrong just
-before. The share of wrong ones falls as a power of the number of structures, as learning
-curves mostly do:
+m_i of the N_i labels of the i-th labelled structure were predicted wrong just before it was
+learned. The share of wrong predictions falls as a power of the number of structures, as most
+learning curves do:
 
     E[m_i] = N_i e(i),    log e(i) = a − b log i.
 
-That holds for a stretch of the curve, not for all of it, since some mistakes remain for ever: a
-and b have the largest likelihood over the later two thirds of structures, for m_i
-Poisson-distributed. Errors come in bunches, so the variances of a and b are not those of the
-Poisson distribution but follow from the residuals: the sandwich estimate H⁻¹ (Σ g_i g_iᵀ) H⁻¹,
-with g_i the gradient of structure i, divided by one minus its leverage. The gain of k more
-structures is e(n) − e(n+k); its band has the quantiles over (a, b) drawn from the normal
-distribution with these variances. To have learned more does no harm: a gain below 0 is 0.
+This holds for a section of the curve only, since some mistakes never disappear: a and b maximize
+the likelihood of the later two thirds of the structures, with Poisson-distributed m_i. Errors
+cluster, so the variances of a and b are not those of the Poisson distribution, but are estimated
+from the residuals: the sandwich estimate H⁻¹ (Σ g_i g_iᵀ) H⁻¹, with g_i the gradient of structure
+i, divided by one minus its leverage. The gain of k more structures is e(n) − e(n+k); its band has
+the quantiles over (a, b) drawn from the normal distribution with these variances. More structures
+are assumed not to make predictions worse: a negative gain is set to 0.
 
-Of entities, those count that a person or the model had: the share of them that both had is J. Each
-is right or wrong, so that J is a share like that of labels; what is reported is
-F1 = 2 J / (1 + J).
+For entities, J is the share of right predictions among the entities that the model predicted or a
+person labelled, so that it can be treated like a share of labels; F1 = 2 J / (1 + J) is reported.
 """
 
 from __future__ import annotations
@@ -29,13 +28,18 @@ import numpy as np
 
 Array = np.ndarray
 
-_FEWEST, _FEWEST_WRONG = 20, 5  # structures and mistakes from which something can be told
+# With fewer structures or mistakes, nothing is estimated.
+_FEWEST, _FEWEST_WRONG = 20, 5
+# The share of the first structures that are left out.
 _LEFT_OUT = 1 / 3
-_SIDE = 0.05  # of the draws beyond each end of a band of 90 %
-_Z = 1.6449  # the same for a normal distribution
+# The share of draws beyond each end of a band of 90 %, and the normal quantile of that share.
+_SIDE, _Z = 0.05, 1.6449
+# The number of draws of (a, b).
 _DRAWS = 2_000
+# The largest number of Newton steps.
 _STEPS = 50
-_LITTLE = 0.005  # below this a gain is said to be little
+# If the upper end of the band is below this, the text says that hardly anything will change.
+_LITTLE = 0.005
 
 
 class Point(NamedTuple):
@@ -68,7 +72,8 @@ class Outlook(NamedTuple):
     next : int
         How many more.
     gain, low, high : float
-        By how much the share of labels predicted right, or F1, grows, with a band of 90 %.
+        The expected increase of the share of labels predicted right, or of F1, with a band of
+        90 %.
     text : str
         The same in words.
 
@@ -114,14 +119,14 @@ def learning_curve(
     [0.2, 0.5, 0.9]
     """
     sums = np.cumsum(np.array([[0, 0], *zip(right, total, strict=True)], dtype=np.float64), axis=0)
-    found = []
+    points = []
     for n in range(1, len(sums)):
-        of_window = sums[n] - sums[max(0, n - window)]
+        window_right, window_total = sums[n] - sums[max(0, n - window)]
         if total[n - 1] > 0:
-            share, (low, high) = of_window[0] / of_window[1], _wilson(*of_window)
-            told = [_f1(value) if f1 else float(value) for value in (share, low, high)]
-            found.append(Point(n, told[0], min(told), max(told)))
-    return found
+            share, (low, high) = window_right / window_total, _wilson(window_right, window_total)
+            values = [_f1(value) if f1 else float(value) for value in (share, low, high)]
+            points.append(Point(n, values[0], min(values), max(values)))
+    return points
 
 
 def outlook(
@@ -141,7 +146,7 @@ def outlook(
     Returns
     -------
     Outlook or None
-        None where there are fewer than 20 structures, or hardly any mistakes, to tell from.
+        None if there are fewer than 20 structures, or hardly any mistakes.
 
     Examples
     --------
@@ -160,7 +165,7 @@ def outlook(
     sizes, wrong, logs = sizes[first:], wrong[first:], np.log(np.arange(first + 1.0, n + 1))
     if wrong.sum() < _FEWEST_WRONG:
         return None
-    middle = logs.mean()  # around which a and b are nearly independent
+    middle = logs.mean()  # centred at it, a and b are nearly independent
     design = np.column_stack([np.ones(len(logs)), logs - middle])
     fitted = _fitted(design, wrong, sizes)
     mean = sizes * np.exp(design @ fitted)
@@ -169,10 +174,10 @@ def outlook(
     gradients = design * ((wrong - mean) / (1 - leverage))[:, None]
     covariance = inverse @ (gradients.T @ gradients) @ inverse
     draws = np.random.RandomState(0).multivariate_normal(fitted, covariance, _DRAWS)
-    places = np.array([[1.0, math.log(n) - middle], [1.0, math.log(n + ahead) - middle]])
+    now_and_later = np.array([[1.0, math.log(n) - middle], [1.0, math.log(n + ahead) - middle]])
 
     def gains(parameters: Array) -> Array:
-        right_then = 1 - np.minimum(1.0, np.exp(parameters @ places.T))
+        right_then = 1 - np.minimum(1.0, np.exp(parameters @ now_and_later.T))
         now, later = (_f1(right_then) if f1 else right_then).T
         return np.maximum(0.0, later - now)
 
@@ -186,8 +191,8 @@ def _fitted(design: Array, wrong: Array, sizes: Array) -> Array:
     """The parameters of largest likelihood, by Newton's method with halved steps where needed."""
     parameters = np.array([math.log(wrong.sum() / sizes.sum()), 0.0])
 
-    def likelihood(at: Array) -> float:
-        logs = design @ at
+    def likelihood(candidate: Array) -> float:
+        logs = design @ candidate
         return float(wrong @ logs - sizes @ np.exp(logs))
 
     for _ in range(_STEPS):
@@ -211,7 +216,7 @@ def _wilson(right: float, total: float) -> tuple[float, float]:
 
 
 def _f1(share: Any) -> Any:
-    """F1 by the share of the entities of either side that both have."""
+    """F1, from the share of the entities of either side that both sides have."""
     return 2 * share / (1 + share)
 
 

@@ -1,23 +1,24 @@
 """Which structure to label next.
 
-What a model does not know about a *part* f of structures, an observation such as a word or a pair
-of neighbours, is the sum of the entropies of its nodes t over all structures, by the marginals p_t
-of the model:
+The uncertainty about a *part* f of structures, an observation such as a word or a pair of
+neighbours, is the sum of the entropies of its nodes t over all structures, by the marginals p_t of
+the model:
 
     E_f = Σ_{t of f} H(p_t),    H(p) = −Σ_σ p(σ) log p(σ).
 
-With n_f the number of labelled structures that have f, the *use* of labelling a structure x is
+With n_f the number of labelled structures that contain f, the *use* of labelling a structure x is
 
     Σ_f √E_f γ^{n_f} / |x|^¼    over its distinct parts f.
 
-So an uncertain word or pair counts by how often it will occur again, and the less the more often
-it was labelled: ten near-copies of a sentence do not come in a row, since the first takes most of
-their use away. A word that is known is still of use in a new context. Long structures tell more,
-but cost more; the exponent is a compromise. Before any model all nodes count alike, and what comes
-first is what is typical.
+So an uncertain word or pair has a weight that grows with its frequency in the pool and decreases
+with the number of times it was labelled: ten near-copies of a sentence do not follow one another,
+since labelling the first one reduces the use of the others. A known word is still useful in a new
+context. Long structures contain more information but take longer to label; the exponent is a
+compromise. Before there is a model, all nodes have the same entropy, and typical structures come
+first.
 
 All uses are products of sparse matrices with vectors, some milliseconds for 100,000 sentences, and
-the entropies of a piece of the pool can be replaced at any time.
+the entropies of a part of the pool can be replaced at any time.
 """
 
 from __future__ import annotations
@@ -56,17 +57,17 @@ def entropies(marginals: Iterable[np.ndarray]) -> list[np.ndarray]:
     >>> entropies([np.array([[0.5, 0.5], [1.0, 0.0]])])[0].round(4).tolist()
     [0.6931, 0.0]
     """
-    found = []
+    of_structures = []
     for table in marginals:
         logs = np.log(table, where=table > 0, out=np.zeros_like(table))
-        found.append(np.abs((table * logs).sum(axis=1)))
-    return found
+        of_structures.append(np.abs((table * logs).sum(axis=1)))
+    return of_structures
 
 
 class Chooser:
     """Chooses which structure to label next, while a model learns from those labelled so far.
 
-    `scored` may be called from another thread than `next`, for any piece of the pool, as often as
+    `scored` may be called from another thread than `next`, for any part of the pool, each time
     there is a better model.
 
     Parameters
@@ -74,10 +75,10 @@ class Chooser:
     structures : list of structures
         All structures; a structure's number is its place in this list.
     order : {"useful", "file", "disagreement"}, default="useful"
-        By use, in the order of the list, or those first where the model is surest that a label
-        given is wrong. It may be changed at any time.
+        By use, in the order of the list, or by the largest probability of the model that a present
+        label is wrong. It may be changed at any time.
     random_state : int, default=0
-        The seed of the order of structures that are equally useful.
+        The seed of the order of structures with the same use.
 
     Examples
     --------
@@ -116,7 +117,7 @@ class Chooser:
     def scored(
         self, ids: Sequence[int], model: Any, structures: Sequence[Any], labels: Sequence[Any] | None = None
     ) -> None:
-        """Score a piece of the pool by a model; earlier scores of these structures are replaced.
+        """Score a part of the pool by a model; earlier scores of these structures are replaced.
 
         Parameters
         ----------
@@ -127,7 +128,7 @@ class Chooser:
         structures : list of structures
             The structures of these numbers.
         labels : list of lists, optional
-            The labels they have, None where a node has none; for the order "disagreement".
+            Their present labels, None for nodes without one; for the order "disagreement".
         """
         marginals = model.predict_marginals(structures)
         uncertain = np.concatenate([np.empty(0), *entropies(marginals)])
@@ -152,7 +153,7 @@ class Chooser:
         Parameters
         ----------
         exclude : iterable of int
-            Structures that are not asked for: labelled, skipped, or with another person.
+            Structures not to return: labelled, skipped, or assigned to another person.
         labelled : iterable of int, optional
             Those whose words are known by now. Default: those excluded.
 
@@ -163,15 +164,15 @@ class Chooser:
         """
         excluded = np.fromiter(exclude, dtype=np.int64)
         known = excluded if labelled is None else np.fromiter(labelled, dtype=np.int64)
-        open_ones = np.ones(len(self._shuffled), dtype=bool)
-        open_ones[excluded] = False
-        if not open_ones.any():
+        is_open = np.ones(len(self._shuffled), dtype=bool)
+        is_open[excluded] = False
+        if not is_open.any():
             return None
         if self.order == "file":
-            return int(open_ones.argmax())
+            return int(is_open.argmax())
         with self._lock:
             value = self.uses(known) if self.order == "useful" else self._disagreement.copy()
-        value[~open_ones] = -np.inf
+        value[~is_open] = -np.inf
         return int(self._shuffled[value[self._shuffled].argmax()])
 
     def uses(self, labelled: Iterable[int] = ()) -> np.ndarray:
@@ -188,8 +189,8 @@ class Chooser:
             The uses.
         """
         rows = np.fromiter(labelled, dtype=np.int64)
-        found: np.ndarray = sum(parts.uses(rows) for parts in self._parts) / self._lengths
-        return found
+        uses: np.ndarray = sum(parts.uses(rows) for parts in self._parts) / self._lengths
+        return uses
 
 
 class _Parts:
@@ -214,10 +215,10 @@ class _Parts:
         self._bags.sum_duplicates()
         self._bags.data[:] = 1.0
 
-    def sums(self, at: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def sums(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the sums of values of nodes over some places."""
-        found: np.ndarray = sum(values[nodes[at]] for nodes in self.nodes)
-        return found
+        sums: np.ndarray = sum(values[nodes[places]] for nodes in self.nodes)
+        return sums
 
     def uses(self, labelled: np.ndarray) -> np.ndarray:
         """Return the sum over the distinct parts of each structure, when some are labelled."""
@@ -225,8 +226,8 @@ class _Parts:
         weights = np.sqrt(self.unknown.clip(0.0), dtype=np.float32)
         known = np.flatnonzero(seen)
         weights[known] *= _FADING ** seen[known]
-        found: np.ndarray = self._bags @ weights
-        return found
+        uses: np.ndarray = self._bags @ weights
+        return uses
 
 
 def _edges(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
@@ -241,18 +242,18 @@ def _edges(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ranges(bounds: np.ndarray, ids: Sequence[int]) -> np.ndarray:
-    """The numbers from bound to bound of some structures."""
+    """The numbers of the nodes or places of some structures, one structure after another."""
     ranges = [np.arange(bounds[i], bounds[i + 1]) for i in ids]
     return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
 
 
 def _disagreements(marginals: Iterable[np.ndarray], labels: Sequence[Any], classes: list[Any]) -> np.ndarray:
-    """The largest probability, over nodes, that the given label is wrong; −1 if none is given."""
+    """The largest probability, over nodes, that the present label is wrong; −1 without labels."""
     number: Callable[[Any], int] = {label: k for k, label in enumerate(classes)}.__getitem__
-    found = []
-    for table, given in zip(marginals, labels, strict=True):
-        known = [(t, number(label)) for t, label in enumerate(given) if label in classes]
-        unknown = any(label is not None and label not in classes for label in given)
+    of_structures = []
+    for table, present in zip(marginals, labels, strict=True):
+        known = [(t, number(label)) for t, label in enumerate(present) if label in classes]
+        unknown = any(label is not None and label not in classes for label in present)
         doubts = [1 - float(table[t, k]) for t, k in known]
-        found.append(1.0 if unknown else max(doubts, default=-1.0))
-    return np.array(found)
+        of_structures.append(1.0 if unknown else max(doubts, default=-1.0))
+    return np.array(of_structures)

@@ -1,7 +1,7 @@
 """Explanations of predictions: why a node has its label, and not the best other one.
 
-Every model labels a structure by what maximizes some score. A node is explained by the difference
-between the best score and the best one with another label at that node, taken apart into
+Every model chooses the labels that maximize some score. A node is explained by the difference
+between the best score and the best score with another label at that node. It is decomposed into
 contributions that add up to it; `fuda.explanations.decisions` has the mathematics.
 """
 

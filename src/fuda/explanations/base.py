@@ -1,4 +1,4 @@
-"""What an explanation consists of: two labels, what each is worth, and what makes them differ."""
+"""The parts of an explanation: two labels, their scores, and contributions to the difference."""
 
 from __future__ import annotations
 
@@ -83,24 +83,23 @@ class Voice:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a label is worth.
+    """The score of a label.
 
     Parameters
     ----------
     label : object
         The label.
     score : float
-        What the model compares, with this label at the node: see `Explanation.unit`.
+        The score that the model maximizes, with this label at the node: see `Explanation.unit`.
     voices : list of Voice
         The training positions with the largest absolute shares of the score, in decreasing order;
         empty for models of feature weights.
     others : float
-        The rest of the score: the shares of the other positions, and what is not due to positions.
+        The rest of the score: shares of the other positions, and parts not due to positions.
     other_count : int
         The number of the other positions.
     labeling : list or None
-        The labels of all nodes that the score is that of; None where the node is labelled by
-        itself.
+        The labels of all nodes whose score it is; None if each node is labelled independently.
 
     Examples
     --------
@@ -135,17 +134,17 @@ class Contribution:
     kind : str
         One of "feature" (of the node, of its neighbours by offset), "transition" (labels that
         follow each other), "elsewhere" (the label of another node, which the best alternative
-        changes too), "neighbour" (all that a neighbour and the nodes behind it add),
-        "normalization" (of a MEMM), "position" (of the training data), "correction" (one that was
-        remembered), "structure" (of the training data), "prior", "votes",
-        "member" (of several models that decide together), "penalty" (of the label O),
+        changes too), "neighbour" (the message from a neighbour and the nodes behind it),
+        "normalization" (of a MEMM), "position" (of the training data), "correction" (a remembered
+        one), "structure" (of the training data), "prior", "votes", "member" (of several models
+        that are combined), "penalty" (of the label O),
         "probability", "score".
     text : str
-        What it is.
+        A description.
     value : float
-        How much it adds to the difference; negative where it speaks for the rival.
+        Its part of the difference; negative if it favours the rival.
     node : int
-        The node of the explained structure at which it arises.
+        The node of the explained structure that it belongs to.
     count : int
         How many contributions it is the sum of.
     voice : Voice or None
@@ -194,12 +193,12 @@ class Explanation:
     structure : Structure
         The structure.
     unit : str
-        What the scores are.
+        The name of the score.
     difference : float
-        By how much the label is ahead of its rival; 0 if it has none.
+        The score of the label minus that of its rival; 0 if there is no rival.
     contributions : list of Contribution
-        What the difference consists of, by kind, and by size within a kind. Of each kind the
-        smallest ones are added up to one, whose `count` is larger than 1.
+        The parts of the difference, by kind, and by size within a kind. The smallest ones of each
+        kind are added up to one, whose `count` is larger than 1.
 
     Examples
     --------
@@ -229,12 +228,12 @@ class Explanation:
         tuple of str and list of Contribution
             The name of the kind, in the plural, and its contributions.
         """
-        for kind, found in groupby(self.contributions, key=lambda contribution: contribution.kind):
-            yield KINDS[kind], list(found)
+        for kind, group in groupby(self.contributions, key=lambda contribution: contribution.kind):
+            yield KINDS[kind], list(group)
 
     @property
     def without_rival(self) -> str:
-        """Why there is no rival, where there is none."""
+        """The reason why there is no rival, if there is none."""
         return "no candidate has another label" if "candidate" in self.unit else "no other label is possible"
 
     def _repr_html_(self) -> str:
@@ -254,8 +253,8 @@ class Explanation:
             return f"{first}; {self.without_rival}"
         scores = f"{self.unit}: {self.chosen.score:.4g}, not {self.rival.score:.4g}"
         lines = [f"{first}, not {self.rival.label}", f"{self.difference:+10.4f}  {scores}"]
-        for kind, found in self.by_kind():
-            lines += [kind, *map(str, found)]
+        for kind, contributions in self.by_kind():
+            lines += [kind, *map(str, contributions)]
         return "\n".join(lines)
 
 
@@ -265,9 +264,9 @@ def chosen_few(terms: Iterable[Contribution], top: int) -> list[Contribution]:
     Parameters
     ----------
     terms : iterable of Contribution
-        All of them; those with a count are sums already.
+        All of them; those with a count above 1 are sums already.
     top : int
-        How many of each kind to keep.
+        How many of each kind to list by themselves.
 
     Returns
     -------
@@ -278,16 +277,16 @@ def chosen_few(terms: Iterable[Contribution], top: int) -> list[Contribution]:
     for term in terms:
         if term.value:
             by_kind[term.kind].append(term)
-    found: list[Contribution] = []
-    for kind, several in by_kind.items():
-        single = sorted((t for t in several if t.count == 1), key=lambda t: -abs(t.value))
-        sums = [t for t in several if t.count > 1]
-        # One that is left over alone is listed: its line is no longer than one for a sum.
-        kept = single if not sums and len(single) <= top + 1 else single[:top]
-        rest = [*sums, *single[len(kept) :]]
-        found += kept
+    chosen: list[Contribution] = []
+    for kind, of_kind in by_kind.items():
+        single = sorted((t for t in of_kind if t.count == 1), key=lambda t: -abs(t.value))
+        sums = [t for t in of_kind if t.count > 1]
+        # If only one is left, it is listed: a line for the sum would not be shorter.
+        listed = single if not sums and len(single) <= top + 1 else single[:top]
+        rest = [*sums, *single[len(listed) :]]
+        chosen += listed
         if rest:
             count = sum(t.count for t in rest)
             value = sum(t.value for t in rest)
-            found.append(Contribution(kind, f"{count:,} other {KINDS[kind]}", value, rest[0].node, count))
-    return found
+            chosen.append(Contribution(kind, f"{count:,} other {KINDS[kind]}", value, rest[0].node, count))
+    return chosen

@@ -1,7 +1,7 @@
 """Decisions of models, and the differences that explain them.
 
-**Labelings as a whole.** A model that decodes by Viterbi maximizes, over the labelings y that a
-scheme and known labels allow,
+**Labelings.** A model that decodes by Viterbi maximizes, over the labelings y that a scheme and
+known labels permit,
 
     G(y) = Σ_t s_t(y_t) + Σ_t A_t(c_t, y_t),
 
@@ -13,11 +13,11 @@ max-marginals,
                  + Σ_{u ≠ t} [s_u(ŷ_u) − s_u(y'_u)] + Σ_u [A_u(ĉ_u, ŷ_u) − A_u(c'_u, y'_u)].
 
 Only nodes where the two labelings differ, and the nodes below them, have terms other than 0. The
-first bracket is taken apart further, into features, or into training positions and a prior.
+first bracket is decomposed further, into features, or into training positions and a prior.
 
-**Nodes by themselves.** Posterior decoding maximizes P(y_t|x) at each node. The difference is the
-log-odds of the best label and the second best, which a tree takes apart into the score of the node
-itself and what comes along its edges, see `fuda.explanations.messages`:
+**Single nodes.** Posterior decoding maximizes P(y_t|x) at each node. The difference is the log-
+odds of the best label and the second best. On a tree it is the sum of the score of the node itself
+and the messages along its edges, see `fuda.explanations.messages`:
 
     log P(ŷ_t) − log P(b) = s_t(ŷ_t) − s_t(b) + Σ_{neighbours u} [m_{u→t}(ŷ_t) − m_{u→t}(b)].
 
@@ -46,13 +46,13 @@ from fuda.render.text import shown
 
 Array = np.ndarray
 Context = tuple[tuple[int, ...], int]  # the labels above a node, the nearest first, and its own
-# Of a node, two label numbers, and how many to list: what the difference of node scores
-# consists of.
+# From a node, two label numbers and how many to list: the contributions to the difference of node
+# scores.
 NodeTerms = Callable[[int, int, int, int], list[Contribution]]
 
 
 class Decision(Protocol):
-    """What `predict` decides about one structure."""
+    """The decision of `predict` about one structure."""
 
     @property
     def structure(self) -> Structure:
@@ -68,19 +68,19 @@ class Decision(Protocol):
 
     @property
     def unit(self) -> str:
-        """What the scores are."""
+        """The name of the score."""
 
     def rival(self, node: int) -> Array | None:
-        """Return the best labels with another one at a node; None where no other is possible."""
+        """Return the best labels with another label at a node; None if no other is possible."""
 
     def score(self, labels: Array, node: int) -> float:
-        """Return what is compared, for the label of a node in a labeling."""
+        """Return the score that is compared, for the label of a node in a labeling."""
 
     def difference(self, other: Array, node: int) -> float:
-        """Return by how much the labels are ahead of others that differ at a node."""
+        """Return the score of the labels minus that of others that differ at a node."""
 
     def terms(self, other: Array, node: int, top: int) -> list[Contribution]:
-        """Return what the difference consists of."""
+        """Return the contributions to the difference."""
 
     def positions(self, node: int) -> Positions | None:
         """Return the training positions that the score of a node is the sum over, if it is one."""
@@ -88,16 +88,16 @@ class Decision(Protocol):
 
 @dataclass(frozen=True)
 class Contexts:
-    """A(c, b): what a label adds by the labels above it.
+    """A(c, b): the score of a label given the labels above it.
 
     Attributes
     ----------
     heads : (T,) array of int
         Parents, −1 for roots.
     order : int
-        How many labels above a node count.
+        How many labels above a node it depends on.
     value : callable
-        Of a node, the labels above it (the nearest first) and its own: A.
+        From a node, the labels above it (the nearest first) and its own to A.
     """
 
     heads: Array
@@ -124,24 +124,24 @@ def pairs(heads: Array, transitions: Array) -> Contexts:
 
 @dataclass(frozen=True)
 class Labelings:
-    """A decision between labelings as a whole, by G.
+    """A decision between labelings by G.
 
     Attributes
     ----------
     structure, classes, labels, unit
         See `Decision`.
     scores : (T, L) array
-        s; −inf where a label is not allowed.
+        s; −inf where a label is not permitted.
     contexts : Contexts
         A.
     best : callable
-        Of other scores (T, L): the best labeling (T,). It raises DataError where there is none.
+        From other scores (T, L) to the best labeling (T,); raises DataError if there is none.
     node_terms : callable
-        Takes the first bracket apart.
+        Decomposes the first bracket.
     node_positions : callable
-        Of a node: its training positions, or None.
+        From a node to its training positions, or None.
     edge_terms : callable
-        Of a node and two contexts with labels: the features that are a part of the
+        From a node and two contexts with labels to the contributions of features to the
         difference of A.
     """
 
@@ -157,7 +157,7 @@ class Labelings:
     edge_terms: Callable[[int, Context, Context], list[Contribution]] = lambda node, ours, theirs: []
 
     def rival(self, node: int) -> Array | None:
-        """Return the best labeling with another label at a node; None where there is none."""
+        """Return the best labeling with another label at a node; None if there is none."""
         others = self.scores.copy()
         others[node, self.labels[node]] = -np.inf
         if not np.isfinite(others[node].max()):
@@ -170,40 +170,40 @@ class Labelings:
     def score(self, labels: Array, node: int) -> float:
         """Return G."""
         nodes = range(len(labels))
-        own = float(self.scores[nodes, labels].sum())
-        return own + sum(self.contexts.value(t, *self.contexts.of(labels, t)) for t in nodes)
+        node_scores = float(self.scores[nodes, labels].sum())
+        return node_scores + sum(self.contexts.value(t, *self.contexts.of(labels, t)) for t in nodes)
 
     def difference(self, other: Array, node: int) -> float:
         """Return G of the best labeling minus G of another one."""
         return sum(value for _, value, _ in self._changes(other))
 
     def _changes(self, other: Array) -> list[tuple[int, float, Any]]:
-        """Nodes and differences: of their scores, or, with both contexts, of what these add."""
-        found: list[tuple[int, float, Any]] = []
+        """Nodes and differences: of node scores, or with both contexts, of A."""
+        changes: list[tuple[int, float, Any]] = []
         for t, (a, b) in enumerate(zip(self.labels.tolist(), other.tolist(), strict=True)):
             if a != b:
-                found.append((t, float(self.scores[t, a] - self.scores[t, b]), None))
+                changes.append((t, float(self.scores[t, a] - self.scores[t, b]), None))
             both = self.contexts.of(self.labels, t), self.contexts.of(other, t)
             if both[0] != both[1]:
                 values = [self.contexts.value(t, *context) for context in both]
-                found.append((t, values[0] - values[1], both))
-        return found
+                changes.append((t, values[0] - values[1], both))
+        return changes
 
     def terms(self, other: Array, node: int, top: int) -> list[Contribution]:
-        """Return what the difference to another labeling consists of."""
-        found = self.node_terms(node, int(self.labels[node]), int(other[node]), top)
+        """Return the contributions to the difference to another labeling."""
+        contributions = self.node_terms(node, int(self.labels[node]), int(other[node]), top)
         for t, value, contexts in self._changes(other):
             if contexts is not None:
                 text = ", not ".join(map(self._follows, contexts))
                 text += "" if t == node else f", at {shown(self.structure.observations[t])}"
                 parts = self.edge_terms(t, *contexts) if t == node else []
                 value -= sum(part.value for part in parts)
-                found += [*parts, Contribution("transition", text, value, t)]
+                contributions += [*parts, Contribution("transition", text, value, t)]
             elif t != node:
                 ours, theirs = self.classes[self.labels[t]], self.classes[other[t]]
                 text = f"{shown(self.structure.observations[t])}: {ours}, not {theirs}"
-                found.append(Contribution("elsewhere", text, value, t))
-        return found
+                contributions.append(Contribution("elsewhere", text, value, t))
+        return contributions
 
     def _follows(self, context: Context) -> str:
         """A context and a label in words."""
@@ -219,18 +219,18 @@ class Labelings:
 
 @dataclass(frozen=True)
 class Pointwise:
-    """A decision about each node by itself.
+    """A decision about each node independently.
 
     Attributes
     ----------
     structure, classes, labels, unit
         See `Decision`.
     values : callable
-        Of a node: what ranks its labels (L,), −inf where one is not allowed.
+        From a node to the scores of its labels (L,), −inf where one is not permitted.
     node_terms : callable
-        Takes the difference of two of them apart.
+        Decomposes the difference of two of them.
     node_positions : callable
-        Of a node: its training positions, or None.
+        From a node to its training positions, or None.
     """
 
     structure: Structure
@@ -242,7 +242,7 @@ class Pointwise:
     node_positions: Callable[[int], Positions | None] = lambda node: None
 
     def rival(self, node: int) -> Array | None:
-        """Return the labels with the second best one at a node; None where there is none."""
+        """Return the labels with the second best one at a node; None if there is none."""
         values = self.values(node).copy()
         values[self.labels[node]] = -np.inf
         if not np.isfinite(values.max()):
@@ -252,7 +252,7 @@ class Pointwise:
         return labels
 
     def score(self, labels: Array, node: int) -> float:
-        """Return what ranks the label of a node."""
+        """Return the score of the label of a node."""
         return float(self.values(node)[labels[node]])
 
     def difference(self, other: Array, node: int) -> float:
@@ -260,7 +260,7 @@ class Pointwise:
         return self.score(self.labels, node) - self.score(other, node)
 
     def terms(self, other: Array, node: int, top: int) -> list[Contribution]:
-        """Return what the difference between two labels of a node consists of."""
+        """Return the contributions to the difference between two labels of a node."""
         return self.node_terms(node, int(self.labels[node]), int(other[node]), top)
 
     def positions(self, node: int) -> Positions | None:
@@ -282,7 +282,7 @@ def explained(decision: Decision, node: int, top: int) -> Explanation:
     Parameters
     ----------
     decision : Decision
-        What `predict` decided.
+        The decision of `predict`.
     node : int
         The node.
     top : int
@@ -310,20 +310,20 @@ def explained(decision: Decision, node: int, top: int) -> Explanation:
 
 
 def _verdict(decision: Decision, positions: Positions | None, labels: Array, node: int, top: int) -> Verdict:
-    """What a label is worth."""
+    """The score of a label, with the training positions that have the largest shares."""
     label, score = int(labels[node]), decision.score(labels, node)
     voices: list[Voice] = []
     count = 0
     if positions is not None:
         voices = positions.voices(label, top)
         count = len(positions.plain) - len(voices)
-    by_itself = isinstance(decision, Pointwise)
-    labeling = None if by_itself else [decision.classes[k] for k in labels]
+    is_pointwise = isinstance(decision, Pointwise)
+    labeling = None if is_pointwise else [decision.classes[k] for k in labels]
     return Verdict(
         decision.classes[label],
         score,
         voices,
-        score - sum(v.share for v in voices) if count or not by_itself else 0.0,
+        score - sum(v.share for v in voices) if count or not is_pointwise else 0.0,
         count,
         labeling,
     )

@@ -1,4 +1,4 @@
-"""What the neighbours of a node add to the logarithms of its marginal probabilities.
+"""Messages: what the neighbours of a node add to the logarithms of its marginal probabilities.
 
 On a tree, with the node t as its root and N(u) the neighbours of a node u,
 
@@ -6,7 +6,7 @@ On a tree, with the node t as its root and N(u) the neighbours of a node u,
     m_{u→v}(b) = log Σ_a exp( s_u(a) + Σ_{w ∈ N(u) ∖ v} m_{w→u}(a) + A(a, b) ),
 
 where A(a, b) scores the labels a of u and b of v, in the direction of their edge. The sum in the
-exponent without A is what u would be labelled by if t did not exist.
+exponent without A is the log-weight of the label a of u if t did not exist.
 """
 
 from __future__ import annotations
@@ -19,10 +19,18 @@ Array = np.ndarray
 
 
 class Message(NamedTuple):
-    """What a neighbour adds: `values` (L,), and the log-weights (L,) of its labels without t."""
+    """The message of a neighbour.
+
+    Attributes
+    ----------
+    values : (L,) array
+        m(b), what it adds to log P of each label of t.
+    log_weights : (L,) array
+        The log-weights of its own labels if t did not exist.
+    """
 
     values: Array
-    own: Array
+    log_weights: Array
 
 
 def messages_to(node: int, heads: Array, scores: Array, transitions: Array) -> dict[int, Message]:
@@ -47,8 +55,8 @@ def messages_to(node: int, heads: Array, scores: Array, transitions: Array) -> d
     Examples
     --------
     >>> transitions = np.log([[0.75, 0.25], [0.5, 0.5]])
-    >>> found = messages_to(1, np.array([-1, 0]), np.zeros((2, 2)), transitions)
-    >>> np.exp(found[0].values).tolist()
+    >>> messages = messages_to(1, np.array([-1, 0]), np.zeros((2, 2)), transitions)
+    >>> np.exp(messages[0].values).tolist()
     [1.25, 0.75]
     """
     neighbours: list[list[int]] = [[] for _ in heads]
@@ -62,18 +70,18 @@ def messages_to(node: int, heads: Array, scores: Array, transitions: Array) -> d
             if w not in towards:
                 towards[w] = u
                 order.append(w)
-    inner = scores[order].copy()
-    place = {u: i for i, u in enumerate(order)}
-    found = {}
+    log_weights = scores[order].copy()
+    position = {u: i for i, u in enumerate(order)}
+    messages = {}
     for u in reversed(order[1:]):
-        v, own = towards[u], inner[place[u]]
+        v, weights_of_u = towards[u], log_weights[position[u]]
         child = u if heads[u] == v else v
         matrix = transitions[child] if transitions.ndim == 3 else transitions
-        values = _log_sums((matrix if child == u else matrix.T) + own)
+        values = _log_sums((matrix if child == u else matrix.T) + weights_of_u)
         if v == node:
-            found[u] = Message(values, own)
-        inner[place[v]] += values
-    return found
+            messages[u] = Message(values, weights_of_u)
+        log_weights[position[v]] += values
+    return messages
 
 
 def _log_sums(table: Array) -> Array:

@@ -1,6 +1,6 @@
 """Scores of a node that are sums over training positions.
 
-The score of label σ is Σ_τ P(σ) g_τ(σ), with a prior P of the node; P = 1 where a model has none.
+The score of label σ is Σ_τ P(σ) g_τ(σ), with the prior P of the node; P = 1 without a prior.
 Of the difference between labels σ and ρ,
 
     Σ_τ P(σ) g_τ(σ) − P(ρ) g_τ(ρ)
@@ -36,7 +36,7 @@ class Positions:
         Whether the prior multiplies a position; those that it does not multiply are remembered
         corrections.
     voice : callable
-        Of the number of a position, the number of a label and a share: the voice.
+        From the number of a position, the number of a label and a share to the Voice.
     """
 
     plain: Array
@@ -46,7 +46,7 @@ class Positions:
 
     @property
     def shares(self) -> Array:
-        """(P, L) the shares of the scores."""
+        """The shares (P, L) of the scores."""
         return np.where(self.by_prior[:, None], self.plain * self.prior, self.plain)
 
     def voices(self, label: int, top: int) -> list[Voice]:
@@ -68,7 +68,7 @@ class Positions:
         return [self.voice(k, label, float(shares[k])) for k in _largest(shares, top)]
 
     def terms(self, a: int, b: int, node: int, top: int) -> list[Contribution]:
-        """Take the difference between the scores of two labels apart.
+        """Decompose the difference between the scores of two labels.
 
         Parameters
         ----------
@@ -84,23 +84,23 @@ class Positions:
         list of Contribution
             Positions, corrections and the prior.
         """
-        found = []
+        contributions = []
         differences = self.plain[:, a] - self.plain[:, b]
         differences[self.by_prior] *= (self.prior[a] + self.prior[b]) / 2
-        for kind, which in (("position", self.by_prior), ("correction", ~self.by_prior)):
-            numbers = np.flatnonzero(which)
+        for kind, is_of_kind in (("position", self.by_prior), ("correction", ~self.by_prior)):
+            numbers = np.flatnonzero(is_of_kind)
             listed = numbers[_largest(differences[numbers], top)]
             for k in listed:
                 value = float(differences[k])
                 voice = self.voice(int(k), a, value)
-                found.append(Contribution(kind, voice.text, value, node, voice=voice))
+                contributions.append(Contribution(kind, voice.text, value, node, voice=voice))
             rest = np.setdiff1d(numbers, listed)
             if len(rest):
                 text, value = f"{len(rest):,} other {KINDS[kind]}", float(differences[rest].sum())
-                found.append(Contribution(kind, text, value, node, max(2, len(rest))))
+                contributions.append(Contribution(kind, text, value, node, max(2, len(rest))))
         mean = self.plain[self.by_prior][:, [a, b]].sum() / 2
         by_prior = float((self.prior[a] - self.prior[b]) * mean)
-        return [*found, Contribution("prior", prior_text(self.prior, a, b), by_prior, node)]
+        return [*contributions, Contribution("prior", prior_text(self.prior, a, b), by_prior, node)]
 
 
 def prior_text(prior: Array, a: int, b: int) -> str:

@@ -1,8 +1,8 @@
 """The labeler that chooses: learner, features, kernel, regularization and decoding by the data.
 
 Candidates (`fuda.models.choice.candidates`) are compared by cross-validation with successive
-halving within a time budget (`fuda.selection.search`). Of those that reach the end, the best alone
-or the best few together (`fuda.models.choice.combination`) are fitted to everything.
+halving within a time budget (`fuda.selection.search`). Of those that remain, the best one or a
+combination of the best few (`fuda.models.choice.combination`) is fitted to all structures.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fuda.models.choice.candidate_fits import Fits, Output
 from fuda.models.choice.candidates import candidates_for
 from fuda.models.choice.combination import Combination, Decoder
 from fuda.models.choice.opinions import has_scores
-from fuda.models.choice.tuning import LARGEST_POWER, Said, Tuner
+from fuda.models.choice.tuning import LARGEST_POWER, Opinions, Tuner
 from fuda.models.explained.combination import combined_decision
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
@@ -40,30 +40,37 @@ from fuda.selection.significance import behind, standard_error
 from fuda.selection.validation import Stopwatch
 
 Array = np.ndarray
+# The largest number of models in a combination.
 _MOST_MEMBERS = 4
-_LEAST_SECONDS, _MOST_SECONDS, _NODES = 60.0, 1200.0, 13_000  # budgets; nodes for the first
-_COLD_NODES, _FEW = 1000, 8  # from so many nodes on, a few structures are fitted before timing
-# How long: on some data no small number of iterations would be enough.
-_BRIEFLY = {"max_iter": 3, "epochs": 2}
-_ERRORS = 1.0  # standard errors of the difference by which another must beat the default
-# What one more member must bring. One of another family of learners may even cost something, if
-# that can be chance: means of different models are better than out-of-fold scores of few
-# structures can show. One that joins on proof only must bring so many standard errors, and another
-# choice than those that are usually good together still more, since few structures tell little.
+# The smallest and the largest budget in seconds, and the nodes up to which it is the smallest.
+_LEAST_SECONDS, _MOST_SECONDS, _NODES = 60.0, 1200.0, 13_000
+# With at least so many nodes, each family is fitted to so many structures before times are
+# measured, to compile its code. Few iterations suffice for that; some data would need many.
+_WARM_UP_NODES, _WARM_UP_STRUCTURES = 1000, 8
+_WARM_UP_PARAMETERS = {"max_iter": 3, "epochs": 2}
+# Another candidate replaces the default if it is better by more than so many standard errors.
+_ERRORS = 1.0
+# One more member of a combination must improve the score by `_GAIN`. The score may fall by
+# `_COST_OF_ANOTHER`, if this is less than `_CHANCE` standard errors, for one of another family of
+# learners: means over different models generalize better than out-of-fold scores of few structures
+# show. Candidates that join on proof only must improve the score by `_PROOF` standard errors.
+# Anything replaces a team only if it is better by `_CLEAR_PROOF` standard errors, since few
+# structures tell little.
 _GAIN, _COST_OF_ANOTHER, _CHANCE, _PROOF, _CLEAR_PROOF = 0.002, 0.01, 2.0, 2.0, 3.0
-_ROUNDS = 200  # samples of structures, by which a standard error is found
+# The number of bootstrap samples of structures from which a standard error is estimated.
+_ROUNDS = 200
 
 
 def budget_for(nodes: int) -> float:
-    """Seconds in which candidates can be compared on so many nodes."""
+    """Seconds that suffice to compare candidates on so many nodes."""
     return min(_MOST_SECONDS, _LEAST_SECONDS * max(1.0, nodes / _NODES))
 
 
 class _Choice(NamedTuple):
-    """Candidates to fit to everything, and how they decide.
+    """Candidates to fit to all structures, and how they are decoded.
 
-    That is by a decoder of what they say; or, if it is None, a single one by Viterbi or by the
-    best label of each node.
+    `decoder` decodes their opinions. If it is None, there is a single candidate, which is decoded
+    by Viterbi or, if `posterior` is true, to the best label of each node.
     """
 
     trials: list[Trial]
@@ -71,8 +78,8 @@ class _Choice(NamedTuple):
     posterior: bool = False
 
 
-class _Joint(NamedTuple):
-    """Candidates that decide together, how they do, and their score and counts out of fold."""
+class _TunedTeam(NamedTuple):
+    """Candidates in combination, their tuned decoder, and their out-of-fold score and counts."""
 
     members: list[Trial]
     decoder: Decoder
@@ -86,13 +93,13 @@ class Auto(Labeler):
     Parameters
     ----------
     budget : float or None, default=None
-        Seconds for everything, the last fit included, but not the compilation of code on its first
-        use. None is 60 seconds for up to 13,000 nodes, in proportion for more, and 20 minutes at
-        most. Where no candidate can be compared in that time, the default of the kind of data is
-        fitted, whatever it takes.
+        Seconds for everything, including the final fit, but not for the compilation of code on its
+        first use. None is 60 seconds for up to 13,000 nodes, in proportion for more, and at most
+        20 minutes. If no candidate can be compared in that time, the default for the kind of data
+        is fitted, however long it takes.
     combine : bool, default=True
-        Whether several models may decide together. A single one has all methods of its learner,
-        such as `partial_fit`, and a smaller file.
+        Whether several models may be combined. A single one has all methods of its learner, such
+        as `partial_fit`, and a smaller file.
     features : str, Template or callable, optional
         Features to use in place of those that are compared.
     candidates : dict of str to Labeler, optional
@@ -113,15 +120,15 @@ class Auto(Labeler):
     classes_ : ndarray of shape (n_labels,), dtype object
         The labels, sorted.
     best_ : Labeler or Combination
-        What was chosen, fitted to everything. Its methods and attributes are those of this model.
+        The chosen model, fitted to all structures. This model has its methods and attributes.
     report_ : SearchReport
-        What was tried, what it reached and what it took; ``print`` shows a table.
+        The candidates with their scores and times; ``print`` shows a table.
 
     Notes
     -----
-    What is to be large is entity F1 where labels encode segments, macro F1 where four of five
-    nodes have the same label, else token accuracy. The scores of the report are out of fold,
-    and slightly optimistic, since decoding is chosen on the same predictions.
+    The objective is entity F1 where labels encode segments, macro F1 where four of five nodes have
+    the same label, else token accuracy. The scores of the report are out of fold, and slightly
+    optimistic, since decoding is chosen on the same predictions.
 
     Ctrl-C ends the comparison and fits the best so far; a second one ends the fit.
 
@@ -143,10 +150,10 @@ class Auto(Labeler):
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 1)  # those of candidates come on top
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 1)  # not counting those of the candidates
     _live_params: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
     _defaults: ClassVar[dict[str, Any]] = {"features": "word"}
-    window = 0  # of the encoder that all candidates do without
+    window = 0  # candidates have their own encoders; that of this model is not used
 
     best_: Any
     report_: SearchReport
@@ -167,7 +174,7 @@ class Auto(Labeler):
         self.n_jobs, self.random_state = n_jobs, random_state
         self.callback, self.verbose = callback, verbose
 
-    @of_one_state
+    @on_snapshot
     def predict(self, X: Any, **keywords: Any) -> Array:
         """Label structures by the model that was chosen.
 
@@ -176,7 +183,7 @@ class Auto(Labeler):
         X : list of structures
             Of the shape that the model was fitted on.
         **keywords : Any
-            What the `predict` of the chosen model takes besides.
+            Further arguments of the chosen model's `predict`.
 
         Returns
         -------
@@ -184,11 +191,11 @@ class Auto(Labeler):
             One list of labels per structure.
         """
         self._check_fitted()
-        found: Array = self.best_.predict(X, **keywords)
-        return found
+        labels: Array = self.best_.predict(X, **keywords)
+        return labels
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the chosen model has and this class has not."""
+        """Return an attribute or method of the chosen model that this class does not have."""
         best = self.__dict__.get("best_")
         if best is None or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -197,23 +204,23 @@ class Auto(Labeler):
                 "the models that decide together in this Auto have no partial_fit; fit Auto(combine=False), "
                 "which chooses a single one"
             )
-        found = getattr(best, name)
-        return self._teach if name == "partial_fit" else found
+        attribute = getattr(best, name)
+        return self._partial_fit_best if name == "partial_fit" else attribute
 
-    def _teach(self, X: Any, y: Any, **given: Any) -> Self:
-        """Let the chosen model learn from more structures, by its `partial_fit`."""
+    def _partial_fit_best(self, X: Any, y: Any, **keywords: Any) -> Self:
+        """Call `partial_fit` of the chosen model."""
         try:
-            self.best_.partial_fit(X, y, **given)
+            self.best_.partial_fit(X, y, **keywords)
         finally:
             self.classes_ = self.best_.classes_  # there may be new labels
         return self
 
     def _decision(self, encoded: Encoded) -> Decision:
-        """What `predict` decides about one structure."""
+        """The decision of `predict` about one structure."""
         if isinstance(self.best_, Combination):
             return combined_decision(self.best_, encoded.corpus)
-        found: Decision = self.best_._decision(self.best_._encode_corpus(encoded.corpus))
-        return found
+        decision: Decision = self.best_._decision(self.best_._encode_corpus(encoded.corpus))
+        return decision
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -253,8 +260,8 @@ class Auto(Labeler):
             return {}
         decoder = self.best_.decoder
         by_scores = decoder.by_scores or (False,) * len(self.best_.members)
-        named = {name: getattr(decoder, name) for name in ("powers", "bias", "pairs")}
-        return named | {"by_scores": np.array(by_scores, dtype=np.uint8)}
+        arrays = {name: getattr(decoder, name) for name in ("powers", "bias", "pairs")}
+        return arrays | {"by_scores": np.array(by_scores, dtype=np.uint8)}
 
     def _texts(self) -> list[list[str]]:
         is_combined = isinstance(self.best_, Combination)
@@ -283,7 +290,7 @@ class Auto(Labeler):
 
 
 def _restored(arrays: dict[str, Array], members: list[Any], L: int, scheme: str | None) -> Decoder:
-    """The decoder of a model file; of version 1, all members decide by their marginals."""
+    """The decoder of a model file; in version 1, all members are combined by their marginals."""
     count = len(members)
     arrays = {"by_scores": np.zeros(count, dtype=np.uint8)} | arrays
     shapes = {"powers": (count,), "bias": (L,), "pairs": (L, L), "by_scores": (count,)}
@@ -307,7 +314,7 @@ def _read_report(text: str) -> tuple[str | None, SearchReport]:
 
 
 class _Search:
-    """The race between candidates on training data, and the choice of what wins it."""
+    """The race between candidates on training data, and the choice after it."""
 
     def __init__(self, auto: Auto, data: TrainingData) -> None:
         self.corpus, self.classes, self.labels = data.encoded.corpus, list(data.classes), data.labels
@@ -321,29 +328,29 @@ class _Search:
             candidates = [Candidate(name, model) for name, model in auto.candidates.items()]
         sizes = np.diff(self.corpus.offsets)
         budget = budget_for(self.corpus.size) if auto.budget is None else auto.budget
-        shown, workers = (self._show, self._after_fit), worker_count(auto.n_jobs)
-        self.race = Race(candidates, sizes, self.goal, budget, self.fits, self._judge, *shown, workers)
+        callbacks, workers = (self._show, self._after_fit), worker_count(auto.n_jobs)
+        self.race = Race(candidates, sizes, self.goal, budget, self.fits, self._count, *callbacks, workers)
         self.race.seed = int(check_random_state(auto.random_state).randint(1 << 30))
         self._tuner: tuple[int, Tuner] | None = None
 
     def run(self, progress: Iterations) -> None:
-        """Compare the candidates; there is nothing to compare on with a single structure."""
+        """Compare the candidates, if there are at least two structures and candidates."""
         self.progress = progress
         if len(self.corpus) > 1 and len(self.race.trials) > 1:
-            if self.corpus.size >= _COLD_NODES:
+            if self.corpus.size >= _WARM_UP_NODES:
                 self._warm_up()
-            with suppress(NoLabelsError):  # of a part: the labels are too few to compare on
+            with suppress(NoLabelsError):  # a part has no labels: there are too few to compare on
                 self.race.run()
 
     def _warm_up(self) -> None:
-        """Fit a model of each family to a few structures, so that no time includes compilation."""
-        few, families = np.arange(min(_FEW, len(self.corpus))), set[str]()
+        """Fit a model of each family to few structures, so that times exclude compilation."""
+        few, families = np.arange(min(_WARM_UP_STRUCTURES, len(self.corpus))), set[str]()
         for trial in self.race.trials:
             if trial.family not in families:
                 families.add(trial.family)
                 self._show(f"compiling or loading {trial.candidate.name}")
-                with suppress(DataError):  # which the race will report
-                    briefly = replace(trial.candidate, quick=trial.candidate.quick | _BRIEFLY)
+                with suppress(DataError):  # the race will report it
+                    briefly = replace(trial.candidate, quick=trial.candidate.quick | _WARM_UP_PARAMETERS)
                     self.fits(briefly, Split(few, few[:1]), self.n_jobs)
         self.race.clock = Stopwatch()
 
@@ -363,73 +370,73 @@ class _Search:
             self._tuner = len(members), Tuner(parts, labels, self.classes, self.goal, self.n_jobs)
         return self._tuner[1]
 
-    def _judge(self, tests: list[Array], outputs: list[Output]) -> Array:
-        """Counts by a model's own decoding, or by a tuned one of what it says if better."""
+    def _count(self, tests: list[Array], outputs: list[Output]) -> Array:
+        """Counts by a model's own decoding, or by a tuned decoder of its opinions if better."""
         tuner = self._tuner_of(tests)
-        own, _ = self._own(tuner, outputs)
+        plain, _ = self._plain_counts(tuner, outputs)
         if not self.combine:
-            return own
-        said = [output.opinion for output in outputs]
-        _, score, predicted = tuner.tuned([said], [tuner.power(said)])
-        return own if self.goal.score(own) >= score else tuner.counts(predicted)
+            return plain
+        opinions = [output.opinion for output in outputs]
+        _, score, predicted = tuner.tuned([opinions], [tuner.power(opinions)])
+        return plain if self.goal.score(plain) >= score else tuner.counts(predicted)
 
-    def _own(self, tuner: Tuner, outputs: list[Output]) -> tuple[Array, bool]:
-        """The counts of a model alone, and whether it labels each node by itself.
+    def _plain_counts(self, tuner: Tuner, outputs: list[Output]) -> tuple[Array, bool]:
+        """The counts of a model's own decoding, and whether it decodes each node by itself.
 
-        It does so where that is better than Viterbi by more than chance.
+        It does so if that is better than Viterbi by more than chance.
         """
         viterbi = tuner.counts(np.concatenate([output.labels for output in outputs]))
-        found = [output.posterior for output in outputs if output.posterior is not None]
-        if len(found) == len(outputs):
-            posterior = tuner.counts(np.concatenate(found))
+        posteriors = [output.posterior for output in outputs if output.posterior is not None]
+        if len(posteriors) == len(outputs):
+            posterior = tuner.counts(np.concatenate(posteriors))
             if behind(self.goal, posterior, viterbi, _ERRORS):
                 return posterior, True
         return viterbi, False
 
     def choice(self) -> _Choice:
-        """The best candidate alone, or the best few together, for which there is time.
+        """The best candidate, or the best combination, for which there is time.
 
-        The default is as good as the best where its score is behind by chance only: of many
-        equally good candidates one has the largest score by chance. Those that are usually good
-        together are chosen unless another is better by more than chance, and more join them only
-        if that is better by more than chance.
+        The default counts as the best if its score is lower by chance only: of many equally good
+        candidates one has the largest score by chance. A team of candidates that are usually good
+        together is chosen unless another choice is better by more than chance, and more members
+        join it only if that is better by more than chance.
         """
         trials = [trial for trial in self.race.running if trial.outputs]
         if not trials:
             return _Choice([self.race.trials[0]], None)
         tuner = self._tuner_of(self.race.tests)
-        if not self.race.is_telling and self.race.trials[0] in trials:
+        if not self.race.is_representative and self.race.trials[0] in trials:
             return self._by_default(tuner)
-        said: dict[int, Said] = {id(t): [output.opinion for output in t.outputs] for t in trials}
-        powers = {key: tuner.power(opinions) for key, opinions in said.items()}
+        opinions: dict[int, Opinions] = {id(t): [output.opinion for output in t.outputs] for t in trials}
+        powers = {key: tuner.power(of_trial) for key, of_trial in opinions.items()}
         default, left = self.race.trials[0], self.race.seconds_left
         trials = [t for t in trials if t is default or self._seconds([t]) < left] or trials[:1]
         if default in trials and not behind(self.goal, trials[0].counts, default.counts, _ERRORS):
             trials = [default, *(trial for trial in trials if trial is not default)]
 
-        def together(members: list[Trial]) -> _Joint:
+        def evaluate_team(members: list[Trial]) -> _TunedTeam:
             keys = [id(trial) for trial in members]
-            found = tuner.tuned([said[key] for key in keys], [powers[key] for key in keys])
-            return _Joint(members, *found[:2], tuner.counts(found[2]))
+            tuned = tuner.tuned([opinions[key] for key in keys], [powers[key] for key in keys])
+            return _TunedTeam(members, *tuned[:2], tuner.counts(tuned[2]))
 
-        counts, posterior = self._own(tuner, trials[0].outputs)
+        counts, posterior = self._plain_counts(tuner, trials[0].outputs)
         chosen, best, decoder = trials[:1], self.goal.score(counts), None
         if self.combine:
-            alone = together(chosen)
+            alone = evaluate_team(chosen)
             if alone.score > best:
                 _, decoder, best, counts = alone
-            joints = [together(team) for team in self._teams(trials)]
-            joint = max(joints, key=lambda joint: joint.score, default=None)
-            if joint and not behind(self.goal, counts, joint.counts, _CLEAR_PROOF):
-                chosen, decoder, best, counts = joint
+            tuned_teams = [evaluate_team(members) for members in self._teams(trials)]
+            team = max(tuned_teams, key=lambda team: team.score, default=None)
+            if team and not behind(self.goal, counts, team.counts, _CLEAR_PROOF):
+                chosen, decoder, best, counts = team
         while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]
             more = [members for members in more if self._seconds(members) < self.race.seconds_left]
-            found = [(self._worth(joint, counts), joint) for joint in map(together, more)]
-            found = [(worth, joint) for worth, joint in found if worth >= best]
-            if not found:
+            scored = [(self._net_score(team, counts), team) for team in map(evaluate_team, more)]
+            better = [(net_score, team) for net_score, team in scored if net_score >= best]
+            if not better:
                 break
-            chosen, decoder, best, counts = max(found, key=lambda pair: pair[0])[1]
+            chosen, decoder, best, counts = max(better, key=lambda pair: pair[0])[1]
         self.out_of_fold = best
         return _Choice(chosen, decoder, posterior and decoder is None)
 
@@ -444,46 +451,46 @@ class _Search:
         return teams
 
     def _by_default(self, tuner: Tuner) -> _Choice:
-        """The choice where time was over after a small part: on all, others may lead than there.
+        """The choice if time ran out after a small part, on which scores are not representative.
 
-        The default decides together with the first candidate of another family that may join it
-        and scores labelings too, if there is time for both; how sure labels must be is not tuned.
+        The default is combined with the first candidate of another family that may join it and
+        scores labelings too, if there is time for both; their decoder is not tuned.
         """
         default = self.race.trials[0]
-        counts, posterior = self._own(tuner, default.outputs)
+        counts, posterior = self._plain_counts(tuner, default.outputs)
         self.out_of_fold = self.goal.score(counts)
         for trial in self.race.trials[1:] if self.combine else []:
             both = [default, trial]
-            scored = [t.outputs and t.outputs[0].opinion.pairs is not None for t in both]
-            can_join = trial.candidate.joins and trial.family != default.family and all(scored)
+            have_scores = [t.outputs and t.outputs[0].opinion.pairs is not None for t in both]
+            can_join = trial.candidate.joins and trial.family != default.family and all(have_scores)
             if can_join and self._seconds(both) < self.race.seconds_left:
                 return _Choice(both, tuner.untuned(2))
         return _Choice([default], None, posterior)
 
-    def _worth(self, joint: _Joint, counts: Array) -> float:
-        """The score of a combination, less what its last member must bring to these counts."""
-        *before, last = joint.members
+    def _net_score(self, team: _TunedTeam, counts: Array) -> float:
+        """The score of a combination, less the gain over `counts` that its last member needs."""
+        *before, last = team.members
         is_team = sum(bool(trial.candidate.teams) for trial in before) > 1
         if is_team or not last.candidate.joins:
-            return joint.score if behind(self.goal, joint.counts, counts, _PROOF) else -np.inf
+            return team.score if behind(self.goal, team.counts, counts, _PROOF) else -np.inf
         if last.family in {trial.family for trial in before}:
-            return joint.score - _GAIN
-        chance = _CHANCE * standard_error(self.goal, joint.counts, counts, _ROUNDS)
-        return joint.score + min(_COST_OF_ANOTHER, chance)
+            return team.score - _GAIN
+        chance = _CHANCE * standard_error(self.goal, team.counts, counts, _ROUNDS)
+        return team.score + min(_COST_OF_ANOTHER, chance)
 
     def _seconds(self, trials: list[Trial]) -> float:
         return sum(map(self.race.seconds_to_refit, trials))
 
     def refitted(self, trial: Trial, progress: Iterations) -> Labeler:
-        """The model of a candidate, fitted to everything; quickly, where time is short."""
+        """The model of a candidate, fitted to all structures; quickly, if time is short."""
         self._show(f"{trial.candidate.name} on all {len(self.corpus):,} structures")
         quick = bool(trial.times) and self._seconds([trial]) > self.race.seconds_left
         return self.fits.fitted(trial.candidate, np.arange(len(self.corpus)), quick, self.n_jobs)
 
     def report(self, choice: _Choice) -> SearchReport:
-        """What was tried and chosen."""
+        """The candidates with their scores and times, and the choice."""
         names = " + ".join(trial.candidate.name for trial in choice.trials)
-        alone = ", the best label of each node" if choice.posterior else ""
-        how = alone if choice.decoder is None else ", decoded together"
+        by_node = ", the best label of each node" if choice.posterior else ""
+        decoding = by_node if choice.decoder is None else ", decoded together"
         score = f", {self.goal.name} {100 * self.out_of_fold:.2f}" if self.race.tests else ""
-        return SearchReport(self.goal.name, self.race.rows(), names + how + score, *self.race.clock())
+        return SearchReport(self.goal.name, self.race.rows(), names + decoding + score, *self.race.clock())

@@ -44,7 +44,7 @@ from fuda.models.fitting.defaults import defaults_for, encoder_for
 from fuda.models.fitting.fingerprint import content, digest, parameters
 from fuda.models.fitting.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.fitting.labelled_data import labels_of, structures_of
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.models.fitting.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.fitting.unlabelled import vectors_for
 from fuda.models.fitting.validation import validation_data
@@ -58,7 +58,7 @@ from fuda.vectors import Vectors
 
 guard_compiled_code()
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 _SHARED_PARAMETERS = {
     "random_state": check_randomness,
     "checkpoint": check_checkpoint,
@@ -71,22 +71,22 @@ _SHARED_PARAMETERS = {
 class Labeler(BaseEstimator):
     """Base of all labelers.
 
-    Parameters are stored as they are given, and `fit` does not change them. A fitted model uses
-    the parameters it was fitted with: ``set_params`` changes the next fit, but neither what the
-    fitted model predicts nor what `save` writes. The exceptions act at once, because nothing that
-    was learned depends on them: `decode`, `scheme`, `outside_penalty`, `n_jobs` and `verbose`.
+    The constructor stores parameters unchanged, and `fit` does not change them. A fitted model
+    uses the parameters it was fitted with: ``set_params`` changes the next fit, but neither what
+    the fitted model predicts nor what `save` writes. The exceptions act at once, because nothing
+    that was learned depends on them: `decode`, `scheme`, `outside_penalty`, `n_jobs`, `verbose`.
 
     A subclass has parameters `features` and `window` among others, and defines
 
     - `_shapes`, the shapes it accepts,
     - `_check_parameters()`, which raises DataError, after that of its base class,
     - `_fit(data)`,
-    - `predict(X)`, by `_by_structure(X, …)` and `_named(encoded, label numbers)`,
+    - `predict(X)`, by `_for_each_structure(X, …)` and `_labels_of_numbers(encoded, numbers)`,
     - `_arrays()`, its fitted arrays by name, and `_restore(arrays, texts, parts)`, which restores
       them together with `_texts()` and `_parts()` where a subclass defines those too.
 
-    What it uses after `fit` it reads from attributes with a trailing underscore or from
-    `_fitted_params`, never from parameters other than those named in `_live_params`.
+    After `fit` it reads only attributes with a trailing underscore, `_fitted_params` and the
+    parameters named in `_live_params`; other parameters may have been changed since.
 
     Attributes
     ----------
@@ -97,21 +97,21 @@ class Labeler(BaseEstimator):
     encoder_ : WindowEncoder or TemplateEncoder
         The vocabulary of the training data.
     validation_curve_ : list of float
-        The score on the validation data after each iteration, where `fit` was given such data. Not
-        in model files.
+        The score on the validation data after each iteration, where `fit` was given such data. It
+        is not stored in model files.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
-    # Parameters that nothing learned depends on: changes act at once, and are saved.
+    # Parameters on which nothing that was learned depends: changes act at once, and are saved.
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "outside_penalty", "n_jobs", "verbose")
     # Parameters in which a fit may differ from the one whose checkpoint it continues.
     _free_params: ClassVar[frozenset[str]] = frozenset()
-    # Whether features may have any values, as those of vectors do.
+    # Whether the model accepts features with arbitrary real values, such as those of word vectors.
     _takes_vectors: ClassVar[bool] = True
-    # How many numbers learning takes at least: for each feature and label, and for each
-    # node and label.
-    _least_numbers: ClassVar[tuple[int, int]] = (2, 2)
-    # Values of parameters that are None; features and decode are those of text.
+    # The least number of floats that learning allocates: per pair of feature and label, and per
+    # pair of node and label.
+    _minimum_counts: ClassVar[tuple[int, int]] = (2, 2)
+    # What parameters stand for where they are None; for features and decode, the values for text.
     _defaults: ClassVar[dict[str, Any]] = {}
 
     features: Any
@@ -122,22 +122,23 @@ class Labeler(BaseEstimator):
     shape_: str
     encoder_: WindowEncoder | TemplateEncoder
     validation_curve_: list[float]
-    # The parameters of the last fit, with defaults in place of None, and the names of the latter.
+    # The parameters of the last fit, with defaults in place of None; the names of those that were
+    # None.
     _fitted_params: dict[str, Any]
     _defaulted: list[str]
-    # How the command read the training files, so that it reads others in the same way.
+    # The options with which the command read the training files; it reads others in the same way.
     reading_: dict[str, Any]
-    # The names of all attributes that were learned; others may be the user's or scikit-learn's.
+    # The names of all attributes that `fit` set; others may be the user's or scikit-learn's.
     _learned_names: frozenset[str] = frozenset()
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Name the right parameter where one has another program's name."""
+        """Refuse parameters by names of other programs, and say what to write instead."""
         for name in parameters.keys() & FOREIGN_PARAMETERS.keys() - set(cls._get_param_names()):
             raise TypeError(f"{cls.__name__} has no parameter {name!r}: {FOREIGN_PARAMETERS[name]}")
         return super().__new__(cls)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # The printer of scikit-learn writes kernels in another way than their own, or as a tuple.
+        # The printer of scikit-learn does not use the repr of kernels, or writes them as tuples.
         code = written(self)
         half = N_CHAR_MAX // 2
         return code if len(code) <= N_CHAR_MAX else f"{code[:half]}...{code[-half:]}"
@@ -155,10 +156,10 @@ class Labeler(BaseEstimator):
     ) -> Self:
         """Learn from structures and their labels.
 
-        Once learning has begun, the model has forgotten what it learned before, and has all or
-        nothing of what it learns now: after an exception it is not fitted. Ctrl-C ends an
-        iterative training early; where something has been learned by then, the model is fitted,
-        with a ConvergenceWarning. A callback that raises StopIteration ends it without a warning.
+        A fit that is refused before learning begins changes nothing. If it fails later, the model
+        is left unfitted; it never mixes old and new state. Ctrl-C ends an iterative training
+        early; if something has been learned by then, the model is fitted, with a
+        ConvergenceWarning. A callback that raises StopIteration ends it without a warning.
 
         Parameters
         ----------
@@ -172,11 +173,11 @@ class Labeler(BaseEstimator):
         position_weight : list of array-like, optional
             Weights of nodes, one array per structure.
         X_val, y_val : list of structures, list of lists, optional
-            Data to validate on. After every iteration the model is scored on them: by the F1 of
+            Validation data. After every iteration the model is scored on them: by the F1 of
             entities, by that of labels other than O, or by accuracy, whichever fits the labels.
             Training ends when the score has been below its best for ten iterations, and the model
-            is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations
-            to the best.
+            is that of the best iteration. `validation_curve_` has the scores, `n_iter_` the number
+            of the best iteration.
         unlabelled : list of structures or Vectors, optional
             More text of the same kind, without labels. Classes and vectors of words are learned
             from it and X together, as by `fuda.vectors.learn`, and become features beside those of
@@ -198,22 +199,22 @@ class Labeler(BaseEstimator):
         encoded = encoder.fit_corpus(corpus)
         classes, labels = number_labels(labels_of(X, y), corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
-        held = validation_data(self, encoder, corpus.shape, X_val, y_val)
-        return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, held))
+        validation = validation_data(self, encoder, corpus.shape, X_val, y_val)
+        return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, validation))
 
     def _remember_params(self, corpus: Corpus | None = None) -> None:
-        """Keep the parameters as they are now, with defaults in place of None."""
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
+        """Copy the current parameters to `_fitted_params`, with defaults in place of None."""
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
         window = getattr(getattr(self, "encoder_", None), "window", 1)  # templates have none
         defaults = {"window": window} | defaults_for(self, corpus)
-        self._defaulted = [name for name in defaults if given.get(name, ...) is None]
-        given |= {name: defaults[name] for name in self._defaulted}
+        self._defaulted = [name for name in defaults if params.get(name, ...) is None]
+        params |= {name: defaults[name] for name in self._defaulted}
         features = getattr(getattr(self, "encoder_", None), "features", None)
-        # The vectors were learned here, or given.
-        if isinstance(features, Vectors) and given.get("features") is not None:
-            given |= {"features": features} | ({"window": window} if "window" in given else {})
+        # These vectors were passed by the user, or learned from `unlabelled`.
+        if isinstance(features, Vectors) and params.get("features") is not None:
+            params |= {"features": features} | ({"window": window} if "window" in params else {})
             self._defaulted = [name for name in self._defaulted if name not in ("features", "window")]
-        self._fitted_params = {name: _detached(value) for name, value in given.items()}
+        self._fitted_params = {name: _detached(value) for name, value in params.items()}
 
     def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
         """Defaults that depend on the data; `letters` is the alphabet of residues or bases."""
@@ -225,17 +226,17 @@ class Labeler(BaseEstimator):
         defaults = {name: self._fitted_params[name] for name in self._defaulted if live.get(name) is None}
         return self._fitted_params | live | defaults
 
-    def _unfitted(self) -> Self:
+    def _without_fit(self) -> Self:
         """A copy without what was learned; parameters are shared."""
-        other = copy(self)
-        for name in (*self._learned_names, "_learned_names", "_prepared"):
-            other.__dict__.pop(name, None)
-        return other
+        unfitted = copy(self)
+        for name in (*self._learned_names, "_learned_names", "_cached"):
+            unfitted.__dict__.pop(name, None)
+        return unfitted
 
-    def _become(self, other: Self) -> None:
-        """Take over the state of another labeler, which is not used after this.
+    def _adopt_state(self, other: Self) -> None:
+        """Adopt the state of another labeler, which must not be used afterwards.
 
-        It is a single assignment, which an interrupt precedes or follows, so that old and new
+        This is a single assignment: an interrupt comes before or after it, so that old and new
         state are never mixed.
         """
         self.__dict__ = other.__dict__
@@ -272,13 +273,13 @@ class Labeler(BaseEstimator):
         """
         return token_accuracy(y, self.predict(X))
 
-    @of_one_state
+    @on_snapshot
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `fuda.load` reads.
 
-        The file holds the model as it was fitted, whatever parameters have been set since, except
-        for those that act at once (`decode`, `scheme`, `outside_penalty`, `n_jobs`, `verbose`).
-        Callbacks are not stored.
+        The file contains the model as it was fitted, whatever parameters have been set since,
+        except for those that act at once (`decode`, `scheme`, `outside_penalty`, `n_jobs`,
+        `verbose`). Callbacks are not stored.
 
         Parameters
         ----------
@@ -289,11 +290,11 @@ class Labeler(BaseEstimator):
         stored_models.save(self, path)
 
     def _check_parameters(self) -> None:
-        """Raise DataError for a bad value of the parameters that mean the same in every model."""
+        """Raise DataError for an invalid value of a parameter that several models share."""
         names = self.get_params(deep=False)
         check_flags(self, *names.keys() & {"verbose"})
         if names.get("features", ...) is None and "features" not in self._defaults:
-            resolve(None, 0)  # which says what to give
+            resolve(None, 0)  # raises the DataError that lists the feature sets
         for name, check in _SHARED_PARAMETERS.items():
             if name in names:
                 check(self)
@@ -302,7 +303,7 @@ class Labeler(BaseEstimator):
             as_kernel(names["kernel"])
 
     def _check_live_params(self) -> None:
-        """Raise DataError for a bad value of the parameters that act at once."""
+        """Raise DataError for an invalid value of a parameter that acts at once."""
         check_threads(self)
 
     def _training_data(
@@ -313,7 +314,7 @@ class Labeler(BaseEstimator):
         sample_weight: np.ndarray | None = None,
         position_weight: np.ndarray | None = None,
     ) -> TrainingData:
-        """A labelled corpus, encoded for this labeler to be fitted on it or on parts of it."""
+        """Training data for this labeler, from a labelled corpus; parts of them may be fitted."""
         self._check_shape(corpus.shape)
         encoder = encoder_for(self, corpus)
         encoded = encoder.fit_corpus(corpus)
@@ -321,12 +322,12 @@ class Labeler(BaseEstimator):
 
     @one_blas_thread
     def _fit_encoded(self, data: TrainingData) -> Self:
-        """Learn from data that are encoded; parameters have been checked."""
+        """Learn from encoded data; the parameters have been checked."""
         data = data.weighted(getattr(self, "class_weight", None))
         data.encoded.check_values()
-        data.check_memory(*self._least_numbers)
-        learner = self._unfitted()
-        self._become(self._unfitted())
+        data.check_memory(*self._minimum_counts)
+        learner = self._without_fit()
+        self._adopt_state(self._without_fit())
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
         learner.shape_, learner.reading_ = data.encoded.corpus.shape, {}
         learner._remember_params(data.encoded.corpus)
@@ -335,16 +336,16 @@ class Labeler(BaseEstimator):
             if is_resumed and self.checkpoint is not None:
                 stored_models.check_resumed(learner, self.checkpoint)
         learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
-        self._become(learner)
+        self._adopt_state(learner)
         return self
 
     def _fingerprint(self, data: TrainingData) -> list[Any]:
-        """What a checkpoint must agree in to be continued from."""
+        """What identifies this fit: a checkpoint with another fingerprint is not continued."""
         arrays = data.labels, data.sample_weight, data.position_weight
-        held = [] if data.held is None else [content(data.held.encoded), data.held.labels]
+        validation = [] if data.held is None else [content(data.held.encoded), data.held.labels]
         return [
             parameters(self, self._free_params),
-            *held,
+            *validation,
             *(list(data.classes), data.encoder.vocabularies()),
             *(content(data.encoded), list(map(digest, arrays))),
         ]
@@ -360,7 +361,7 @@ class Labeler(BaseEstimator):
         return []
 
     def _parts(self) -> dict[str, Labeler]:
-        """The fitted labelers that this one holds, by name (lower case, no double underscore)."""
+        """The fitted labelers inside this one, by name (lower case, no double underscore)."""
         return {}
 
     def _restore(
@@ -368,18 +369,18 @@ class Labeler(BaseEstimator):
     ) -> None:
         raise NotImplementedError
 
-    def _named(self, encoded: Encoded, labels: np.ndarray) -> list[list[Any]]:
-        """Label numbers of all nodes as one list of labels per structure."""
+    def _labels_of_numbers(self, encoded: Encoded, labels: np.ndarray) -> list[list[Any]]:
+        """The labels of label numbers (N,), one list per structure."""
         names = list(map([*self.classes_, None].__getitem__, labels.tolist()))
         bounds = encoded.corpus.offsets.tolist()
         return [names[a:b] for a, b in pairwise(bounds)]
 
-    def _no_rows(self) -> np.ndarray:
+    def _empty_marginals(self) -> np.ndarray:
         """The marginals of an empty structure."""
         return np.empty((0, len(self.classes_)))
 
-    def _numbers(self, y: Any, corpus: Corpus) -> np.ndarray:
-        """Label numbers of all nodes, −1 for None; labels never seen in training are an error."""
+    def _label_numbers(self, y: Any, corpus: Corpus) -> np.ndarray:
+        """The numbers (N,) of labels, −1 for None; labels never seen in training are an error."""
         return label_numbers(y, corpus, self.classes_)
 
     def _refuse_pair_features(self, encoded: Encoded) -> None:
@@ -397,16 +398,16 @@ class Labeler(BaseEstimator):
         structures = self._checked_structures(X)
         return self._encode_corpus(Corpus(structures)) if any(structures) else None
 
-    def _by_structure(
-        self, X: Any, of: Callable[[Encoded], Iterable[Any]], empty: Callable[[], Any] = list
+    def _for_each_structure(
+        self, X: Any, compute: Callable[[Encoded], Iterable[Any]], empty_result: Callable[[], Any] = list
     ) -> np.ndarray:
-        """What `of` returns for each of the encoded structures, and `empty()` for empty ones."""
+        """The results of `compute`, one per encoded structure; `empty_result()` for empty ones."""
         X = structures_of(X)
         X = X if isinstance(X, Structure) else listed(X) or X  # an iterator is consumed once
         encoded = self._encode(X)
         if encoded is None:
-            return as_object_array([empty() for _ in X])
-        return as_object_array(encoded.corpus.with_empty(of(encoded), empty))
+            return as_object_array([empty_result() for _ in X])
+        return as_object_array(encoded.corpus.with_empty(compute(encoded), empty_result))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):  # scikit-learn's check is slow
@@ -420,23 +421,23 @@ class Labeler(BaseEstimator):
                 f"{self.shape_}s; give {self.shape_}s, or fit another model"
             )
         encoded = self.encoder_.encode_corpus(corpus)
-        if corpus.kind.name in ("vector", "features"):  # others have features of value 1
+        if corpus.kind.name in ("vector", "features"):  # features of other kinds have the value 1
             encoded.check_values()
         return encoded
 
-    def _prepare(self, source: object, make: Callable[[], Made]) -> Made:
-        """The result of `make` for a fitted value, cached until another value replaces it.
+    def _cached_for(self, value: object, compute: Callable[[], Result]) -> Result:
+        """The result of `compute`, cached as long as a fitted value is the same object.
 
-        The cache is in neither files nor pickles. A value that is changed in place after a
-        prediction is not noticed.
+        Neither model files nor pickles contain the cache. Changes of the value in place are not
+        noticed.
         """
-        kept = self.__dict__.get("_prepared")
-        if kept is None or kept[0] is not source:
-            kept = self._prepared = source, make()
-        return kept[1]
+        cached = self.__dict__.get("_cached")
+        if cached is None or cached[0] is not value:
+            cached = self._cached = value, compute()
+        return cached[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in super().__getstate__().items() if name != "_prepared"}
+        state = {name: value for name, value in super().__getstate__().items() if name != "_cached"}
         return state | {"_fuda_version": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -452,7 +453,7 @@ class Labeler(BaseEstimator):
         super().__setstate__(state)
 
     def _checked_structures(self, X: Any) -> list[Structure | None]:
-        """X as structures of a shape that the model takes, None for empty ones."""
+        """X as structures of a shape that the model accepts, None for empty ones."""
         structures = as_structures_or_none(structures_of(X))
         self._check_shape(next((s.shape for s in structures if s is not None), self._shapes[0]))
         return structures
@@ -481,7 +482,7 @@ class Labeler(BaseEstimator):
 
 
 def check_without_checkpoint(inner: Labeler, name: str) -> None:
-    """Raise DataError if a labeler that is fitted within another has a checkpoint of its own."""
+    """Raise DataError if a labeler that is fitted inside another one has its own checkpoint."""
     if inner.checkpoint is not None:
         raise DataError(
             f"{name}: a {type(inner).__name__} with checkpoint={str(inner.checkpoint)!r} is fitted here as a "
@@ -494,5 +495,5 @@ def _models_that_take(shape: str) -> list[str]:
 
 
 def _detached(value: Any) -> Any:
-    """A copy of a kernel or labeler, which `set_params` may change; other values as they are."""
+    """A copy of a kernel or labeler, since `set_params` may change it; other values unchanged."""
     return clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value

@@ -170,7 +170,7 @@ class CRF(NamedWeights, MarkovLabeler):
     _defaults: ClassVar[dict[str, Any]] = {"features": "text", "decode": "viterbi"}
     _last: tuple[NamedBy, np.ndarray]
     _merges_features = True  # those that always occur together
-    # How firmly the data held each weight, see `fuda.training.crf_curvature`; None in older files.
+    # The curvature at each weight, see `fuda.training.crf_curvature`; None in old files.
     _curvature: np.ndarray | None
 
     def __init__(
@@ -211,12 +211,12 @@ class CRF(NamedWeights, MarkovLabeler):
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
     ) -> Self:
-        """Learn from more structures, such as corrected predictions; they hold from now on.
+        """Learn from more structures, such as corrections; they are predicted from then on.
 
-        The structures learned before are not visited again: what they say is summed up by the
-        weights and by how firmly the data held each of them. New features and labels are added. A
-        model that is not fitted begins with the structures. After any exception, an interrupt
-        included, the model is as it was before.
+        The structures learned before are not visited again: the weights and the curvature of the
+        loss at each of them stand for these. New features and labels are added. On a model that is
+        not fitted this is `fit`. After any exception, an interrupt included, the model is as it
+        was before.
 
         Parameters
         ----------
@@ -239,19 +239,19 @@ class CRF(NamedWeights, MarkovLabeler):
         learner = copy(self)
         with inner_training():
             if hasattr(self, "classes_"):
-                learner._learn_more(X, y, sample_weight, position_weight, classes)
+                learner._update(X, y, sample_weight, position_weight, classes)
             else:
                 learner.fit(X, y, sample_weight, position_weight)
                 grow_labels(learner, added_labels(learner, [], classes))
-        self._become(learner)
+        self._adopt_state(learner)
         return self
 
     @property
     def can_learn(self) -> bool:
-        """Whether `partial_fit` is possible; files of other programs do not tell enough for it."""
+        """Whether `partial_fit` is possible; it is not with files of other programs."""
         return not hasattr(self, "classes_") or self._curvature is not None
 
-    def _learn_more(self, X: Any, y: Any, sample_weight: Any, position_weight: Any, classes: Any) -> None:
+    def _update(self, X: Any, y: Any, sample_weight: Any, position_weight: Any, classes: Any) -> None:
         """Learn from more structures; arrays and vocabularies are replaced, not changed."""
         self._check_parameters()
         if not self.can_learn:
@@ -260,13 +260,13 @@ class CRF(NamedWeights, MarkovLabeler):
                 "firmly its data held each weight; fit a model, which can then learn more"
             )
         new = self._encode(X)
-        found = [] if new is None else flat_labels(y, new.corpus)
-        grow_labels(self, added_labels(self, found, classes))
+        new_labels = [] if new is None else flat_labels(y, new.corpus)
+        grow_labels(self, added_labels(self, new_labels, classes))
         if new is None:
             return
         encoder, encoded = self.encoder_.grown(new.corpus)
         encoded.check_values()
-        labels = self._numbers(y, new.corpus)
+        labels = self._label_numbers(y, new.corpus)
         weights = data_weights(new.corpus, sample_weight, position_weight)
         data = TrainingData(encoder, encoded, self.classes_.tolist(), labels, *weights)
         teach(self, encoder, data.weighted(self._fitted_params.get("class_weight")))
@@ -321,9 +321,9 @@ class CRF(NamedWeights, MarkovLabeler):
         check_is_fitted(self, "weights_")
         names, columns = list[str](), list[np.ndarray]()
         for (kind, channel), (features, part) in named_parts(self._names, self.weights_).items():
-            own = [f"[{channel}] {feature}" for feature in features] if kind != "transitions" else [""]
+            node = [f"[{channel}] {feature}" for feature in features] if kind != "transitions" else [""]
             after = [""] if kind == "label" else [f"after {label}" for label in self.classes_]
-            names += [" ".join(filter(None, both)) for both in itertools.product(own, after)]
+            names += [" ".join(filter(None, both)) for both in itertools.product(node, after)]
             columns.append(part.reshape(-1, len(self.classes_)))
         return largest(names, np.concatenate(columns), self.classes_, n)
 
@@ -366,8 +366,8 @@ class CRF(NamedWeights, MarkovLabeler):
     def _with_pairs(self, encoded: Encoded) -> Encoded:
         if not self.has_pairs_:
             return encoded
-        own = encoded.channels[self.encoder_.own_channel()]
-        return replace(encoded, edge_channels=[*encoded.edge_channels, own])
+        node_channel = encoded.channels[self.encoder_.own_channel()]
+        return replace(encoded, edge_channels=[*encoded.edge_channels, node_channel])
 
     def _training_arguments(
         self, data: TrainingData
@@ -394,13 +394,13 @@ class CRF(NamedWeights, MarkovLabeler):
                 minimizer: Minimizer = AdaGrad(self._batches(data), start, seed=self.random_state)
             else:
                 minimizer, scale = self._scaled_minimizer(data, loss, start, merged.roots)
-            given = minimizer, f"CRF, {self.loss}", data.held
-            self.result_ = self._minimized(*given, lambda x: merged.expand(x / scale))
-            found = self.result_.x / scale
-            self.result_.x = merged.expand(found)
+            problem = minimizer, f"CRF, {self.loss}", data.held
+            self.result_ = self._minimized(*problem, lambda x: merged.expand(x / scale))
+            merged_weights = self.result_.x / scale
+            self.result_.x = merged.expand(merged_weights)
             self.n_iter_ = len(self.result_.history)
             self.weights_ = self.result_.solution("CRF")
-            self._curvature = self._measure_curvature(loss, found, merged)
+            self._curvature = self._measure_curvature(loss, merged_weights, merged)
 
     def _loss_of(self, data: TrainingData) -> AbstractContextManager[TrainingLoss | DistributedLoss]:
         """The loss of the training data, computed here or by the workers of the cluster."""
@@ -411,9 +411,9 @@ class CRF(NamedWeights, MarkovLabeler):
     def _measure_curvature(
         self, loss: TrainingLoss | DistributedLoss, u: np.ndarray, merged: MergedFeatures
     ) -> np.ndarray | None:
-        """How firmly the data hold each weight; None if the model will not learn more."""
-        found = loss.curvature_at(u) if isinstance(loss, DistributedLoss) else curvature(loss, u)
-        return packed(merged.expand(found, power=2))
+        """The curvature of the loss at merged weights u; None if `partial_fit` is not possible."""
+        at_u = loss.curvature_at(u) if isinstance(loss, DistributedLoss) else curvature(loss, u)
+        return packed(merged.expand(at_u, power=2))
 
     def _scaled_minimizer(
         self, data: TrainingData, loss: TrainingLoss | DistributedLoss, start: np.ndarray, roots: np.ndarray
@@ -431,8 +431,8 @@ class CRF(NamedWeights, MarkovLabeler):
             return dot(direction, direction) / (overlap * dot(curvature, (direction / scale) ** 2))
 
         def measure(z: np.ndarray) -> Spectrum:
-            given = self._training_arguments(data)
-            return leading_crf_curvature(z / scale, given, curvature, self.l2, self.n_jobs)
+            arguments = self._training_arguments(data)
+            return leading_crf_curvature(z / scale, arguments, curvature, self.l2, self.n_jobs)
 
         l1 = self.l1 * roots / scale if self.l1 else None
         deflated = l1 is None and data.encoded.corpus.size >= LEAST_NODES
@@ -456,12 +456,12 @@ class CRF(NamedWeights, MarkovLabeler):
             parts.append(l2_regularized(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
         return parts
 
-    def _unfitted(self) -> Self:
+    def _without_fit(self) -> Self:
         """A copy without what was learned, except for what a warm start continues from.
 
         The weights of the last fit and their names outlive a fit that fails.
         """
-        other = super()._unfitted()
+        other = super()._without_fit()
         if self.warm_start and hasattr(self, "classes_"):
             other._last = self._names, self.weights_
         return other
@@ -479,7 +479,7 @@ class CRF(NamedWeights, MarkovLabeler):
         return not self.has_pairs_
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
-        function, transitions, by_edge = self._prepare(self.weights_, self._predictor)
+        function, transitions, by_edge = self._cached_for(self.weights_, self._predictor)
         return function.of(encoded), pair_scores(self._with_pairs(encoded), transitions, by_edge)
 
     def _predictor(self) -> tuple[LinearFunction, np.ndarray, list[np.ndarray]]:

@@ -163,7 +163,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
 
     decode = "viterbi"
     _defaults: ClassVar[dict[str, Any]] = {"features": "text"}
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 2)  # where there is a kernel
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 2)  # where there is a kernel
     _state: State
     _firmness: Firmness | None
 
@@ -203,7 +203,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
 
     @one_blas_thread
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Learn from more structures, such as corrected predictions; they hold from now on.
+        """Learn from more structures, such as corrections; they are predicted from then on.
 
         New features and labels are added. A model that is not fitted begins with the structures,
         in one epoch. With a kernel, votes or an order above 1, and in files of older versions of
@@ -237,15 +237,15 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
                 learner.checkpoint = learner._fitted_params["checkpoint"] = self.checkpoint
                 grow_labels(learner, added_labels(learner, [], classes))
                 learner._prepare_predictions()
-        self._become(learner)
+        self._adopt_state(learner)
         return self
 
-    def _best(self, encoded: Encoded, known: Any) -> Array:
+    def _best_labels(self, encoded: Encoded, known: Any) -> Array:
         if self.order_ < 2 or self._voted:
-            return super()._best(encoded, known)
+            return super()._best_labels(encoded, known)
         pairs = np.zeros((len(self.classes_),) * 2)
         scores = self._penalized(self._node_scores(encoded))
-        scores, pairs = self._allowed(encoded.corpus, scores, pairs, known)
+        scores, pairs = self._constrained(encoded.corpus, scores, pairs, known)
         grams = higher_order.with_pairs(self._grams, self.order_, pairs)
         return higher_order.viterbi(encoded.corpus.graph, scores, grams, self.order_, self.n_jobs)[0]
 
@@ -335,7 +335,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self._firmness = self._measure_firmness(data)
 
     def _measure_firmness(self, data: TrainingData) -> Firmness | None:
-        """How firmly the data hold the weights; None if `partial_fit` is to go on by epochs."""
+        """The curvature of the weights; None if `partial_fit` continues by epochs."""
         return firmness_of(self, data)
 
     def _variances(self, data: TrainingData, state: State) -> Array:
@@ -343,7 +343,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         return np.ones(sum(part.size for part in state[:6:2]) if self.update == "arow" else 0)
 
     def _resolve_parameters(self) -> None:
-        """Parameters as they are when the model is fitted; later changes do not affect it."""
+        """Set attributes from the current parameters; later changes do not affect the model."""
         self.kernel_ = None if self.kernel is None else clone(as_kernel(self.kernel))
         self.order_ = int(self.order)
         self._update = Update(UPDATES.index(self.update), float(self.C), bool(self.rescale))
@@ -373,7 +373,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             probe._state, probe._changes = learner.state, training.changes or []
             probe._keep_support(encoded)
             probe._prepare_predictions()
-            return self._named(others, probe._best(others, None))
+            return self._labels_of_numbers(others, probe._best_labels(others, None))
 
         self._run(training, epochs, Validation(training, held, predict))
         self._keep_support(encoded)
@@ -404,24 +404,24 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         if validation.held is not None:
             self.validation_curve_ = validation.curve
 
-    def _after_epoch(self, found: Pass, examples: Examples) -> None:
-        """Look at what was found in an epoch; for subclasses."""
+    def _after_epoch(self, mistakes: Pass, examples: Examples) -> None:
+        """Called after each epoch with its mistakes; for subclasses."""
 
     def _keep_support(self, encoded: Encoded) -> None:
-        """Keep the structures that predictions need."""
+        """Keep only the structures that predictions need."""
         corpus = encoded.corpus
-        kept = np.zeros(len(corpus), dtype=bool)
-        kept[[change.structure for change in self._changes]] = True
+        is_support = np.zeros(len(corpus), dtype=bool)
+        is_support[[change.structure for change in self._changes]] = True
         if self.kernel_ is not None:
             nodes = self._state.nodes.any(axis=1) | self._state.late_nodes.any(axis=1)
-            kept |= np.logical_or.reduceat(nodes, corpus.offsets[:-1])
-            self._state = self._state.take(np.repeat(kept, np.diff(corpus.offsets)))
-        number = np.cumsum(kept) - 1
+            is_support |= np.logical_or.reduceat(nodes, corpus.offsets[:-1])
+            self._state = self._state.take(np.repeat(is_support, np.diff(corpus.offsets)))
+        number = np.cumsum(is_support) - 1
         self._changes = [change._replace(structure=int(number[change.structure])) for change in self._changes]
-        self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
+        self._support = encoded.take(np.flatnonzero(is_support)) if is_support.any() else None
 
     def _prepare_predictions(self) -> None:
-        """Prepare what predictions use; sums of whole numbers stay whole until divided."""
+        """Compute what predictions use; sums of integers stay integers until they are divided."""
         state = self._state
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
@@ -445,7 +445,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         return scores / self._divisor
 
     def _votes(self, encoded: Encoded) -> Array:
-        """(N, L) the share of votes for each label."""
+        """The share of votes (N, L) for each label."""
         L = len(self.classes_)
         if self._support is None:
             return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]
@@ -458,7 +458,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             return super()._marginals(encoded, known)
         shares = self._votes(encoded)
         if known is not None:
-            labels = self._numbers(known, encoded.corpus)
+            labels = self._label_numbers(known, encoded.corpus)
             shares[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
         return shares
 

@@ -45,7 +45,7 @@ from fuda.training.working_sets import combine
 
 Array = np.ndarray
 Multipliers = list[tuple[Array, Array]]  # of each structure, labelings and their α
-_CLOSE_FIT = 100.0  # C · k(x, x) from which on the margins of nearly all structures are kept
+_CLOSE_FIT = 100.0  # with a larger C · k(x, x), hardly any margin is violated
 
 
 class SupportSequence(NamedTuple):
@@ -66,10 +66,10 @@ class SupportSequence(NamedTuple):
     alpha: float
 
 
-# C = 1 is for values of 3: from 100 sentences to 8,000, in four languages, larger and smaller ones
-# are worse on average, and so is a margin of 1 for all labelings.
+# C = 1 suits kernel values of 3: with 100 to 8,000 sentences, in four languages, larger and
+# smaller values are worse on average, and so is a margin of 1 for all labelings.
 _LINEAR, _SQUARE = 3 * Polynomial(1).normalized(), 3 * Polynomial(2).normalized()
-_USUAL_SQUARE = 30.0  # of the features of a node
+_USUAL_SQUARE = 30.0  # the usual number of features of a node, each with the value 1
 _NAMED = ("text", "columns", "features")  # kinds of observations whose features have names
 
 
@@ -176,7 +176,7 @@ class HMSVM(MarkovLabeler):
 
     decode = "viterbi"
     _defaults: ClassVar[dict[str, Any]] = {"kernel": _LINEAR, "features": "text", "rescale": True}
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 2)  # those of monomials come on top
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 2)  # those of monomials come on top
 
     def __init__(
         self,
@@ -233,10 +233,10 @@ class HMSVM(MarkovLabeler):
             Aligned lines.
         """
         check_is_fitted(self, "classes_")
-        found = np.flatnonzero(self._structures == structure)
-        if not len(found):
+        matches = np.flatnonzero(self._structures == structure)
+        if not len(matches):
             return f"structure {structure} has no support sequences: its margin is kept without them"
-        k = int(found[0])
+        k = int(matches[0])
         right = [str(self.classes_[b]) for b in self._rights[k]]
         assert self._support is not None  # there is a support sequence
         rows = [["", *map(_shown, self._support.corpus.structures[k])], ["right", *right]]
@@ -271,9 +271,9 @@ class HMSVM(MarkovLabeler):
             The objective.
         """
         data = self._labelled(X, y, sample_weight, position_weight)
-        weights, loss = self._costs(data), self._loss(data)
-        found = violations(data.encoded.corpus.graph, _known(data), *self._scores(data.encoded), loss)
-        slacks = np.where(weights > 0, np.maximum(found, 0.0), 0.0)
+        weights, loss, right = self._costs(data), self._loss(data), _complete_labels(data)
+        violated = violations(data.encoded.corpus.graph, right, *self._scores(data.encoded), loss)
+        slacks = np.where(weights > 0, np.maximum(violated, 0.0), 0.0)
         slack = self._fitted_params["slack"]
         if slack is None:
             return self.square_ / 2 if (slacks <= self._fitted_params["tol"]).all() else np.inf
@@ -309,7 +309,7 @@ class HMSVM(MarkovLabeler):
         return float(self._fitted_params["C"]) * weights
 
     def _loss(self, data: TrainingData) -> Array:
-        """What a wrong node adds to the loss; empty where every wrong labeling has the loss 1."""
+        """The loss of each wrong node; empty if every wrong labeling has the loss 1."""
         weights = data.position_weight
         if self._fitted_params["rescale"]:
             return np.ones(data.encoded.corpus.size) if weights is None else weights
@@ -321,7 +321,7 @@ class HMSVM(MarkovLabeler):
         return np.empty(0)
 
     def _fit(self, data: TrainingData) -> None:
-        encoded, right = data.encoded, _known(data)
+        encoded, right = data.encoded, _complete_labels(data)
         self._refuse_pair_features(encoded)
         self.kernel_ = as_kernel(self._fitted_params["kernel"])
         problem = MaxMargin(
@@ -339,7 +339,7 @@ class HMSVM(MarkovLabeler):
             probe = copy(self)
             probe._keep_support(problem.multipliers(), right, encoded)
             probe._prepare_predictions()
-            return self._named(others, probe._best(others, None))
+            return self._labels_of_numbers(others, probe._best_labels(others, None))
 
         validation = Validation(problem, data.held, predict)
         reason, (self.history_, multipliers) = self._run(problem, validation)
@@ -360,10 +360,10 @@ class HMSVM(MarkovLabeler):
         self._scale = self._likeliest_scale(data)
 
     def _likeliest_scale(self, data: TrainingData) -> float:
-        """The number times which scores are logarithms of probabilities.
+        """The factor that turns scores into log-probabilities.
 
-        The penalty of a CRF is for weights of features with values of 1, of which a node has some
-        30, so that ‖w‖² is measured as if k(x, x) were 30 on average.
+        The penalty of a CRF is meant for features with values of 1, of which a node has about 30.
+        So ‖w‖² is rescaled as if k(x, x) were 30 on average.
         """
         encoded = data.encoded
         chosen = sampled(len(encoded.corpus))
@@ -387,12 +387,12 @@ class HMSVM(MarkovLabeler):
     def _run(
         self, problem: MaxMargin, validation: Validation
     ) -> tuple[str | None, tuple[list[Measured], Multipliers]]:
-        """Rounds until the gap is small or a callback ends them.
+        """Run rounds until the duality gap is small or a callback ends them.
 
-        Why training ended otherwise, or None; and what each round measured, with the labelings
-        and α of the last one.
+        Returns why training ended otherwise, or None; and the measurements of each round, with the
+        labelings and α of the last one.
         """
-        found: tuple[list[Measured], Multipliers] = [], []  # always replaced as a whole
+        result: tuple[list[Measured], Multipliers] = [], []  # replaced by a single assignment
         checkpoint = Checkpoint(validation)
         watch = Iterations("HM-SVM", self.verbose, checkpoint, self.callback, validation=validation)
         with watch as progress:
@@ -400,38 +400,38 @@ class HMSVM(MarkovLabeler):
             try:
                 while True:
                     last = problem.measure()
-                    found = problem.history, problem.multipliers()
+                    result = problem.history, problem.multipliers()
                     # Otherwise it was reported before the checkpoint.
-                    if len(found[0]) > problem.resumed:
+                    if len(result[0]) > problem.resumed:
                         ended = progress.report(objective=last.primal, gap=last.gap)
-                    if ended or last.gap <= self.tol or len(found[0]) >= self.max_iter:
+                    if ended or last.gap <= self.tol or len(result[0]) >= self.max_iter:
                         break
                     problem.improve(self.tol)
                 if validation.return_to_best():
-                    ended, last, found = True, problem.measure(), (problem.history, problem.multipliers())
+                    ended, last, result = True, problem.measure(), (problem.history, problem.multipliers())
                 checkpoint.finish()
             except KeyboardInterrupt:
-                if is_inner() or len(found[0]) < 2:
+                if is_inner() or len(result[0]) < 2:
                     raise  # there is nothing to keep yet
                 if not validation.return_to_best():
-                    return INTERRUPTED, found
+                    return INTERRUPTED, result
                 problem.measure()
                 return None, (problem.history, problem.multipliers())
         converged = ended or last.gap <= self.tol
-        return None if converged else f"max_iter={self.max_iter} was reached", found
+        return None if converged else f"max_iter={self.max_iter} was reached", result
 
     def _keep_support(self, multipliers: Multipliers, right: Array, encoded: Encoded) -> None:
         """Keep structures with support sequences, and these, each structure's largest α first."""
         structures: list[int] = []
         owners: list[int] = []
         rights, labelings, alphas = [], [], []
-        for i, (own, alpha) in enumerate(multipliers):
+        for i, (labelings_of_i, alpha) in enumerate(multipliers):
             order = [k for k in np.argsort(-alpha, kind="stable") if alpha[k] > 0]
             if order:
                 owners += [len(structures)] * len(order)
                 structures.append(i)
                 rights.append(right[slice(*encoded.corpus.offsets[i : i + 2])])
-                labelings += [own[k] for k in order]
+                labelings += [labelings_of_i[k] for k in order]
                 alphas += [alpha[k] for k in order]
         self._structures = np.array(structures, dtype=np.int64)
         self._owners = np.array(owners, dtype=np.int64)
@@ -456,8 +456,8 @@ class HMSVM(MarkovLabeler):
         beta = np.zeros((graph.node_count, size))
         for y, alpha, k in zip(self._labelings, self._alpha, self._owners, strict=True):
             nodes = graph.nodes((k, k + 1))
-            own = graph.heads[nodes], nodes.start
-            combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], transitions)
+            part = graph.heads[nodes], nodes.start
+            combine(y[None], self._rights[k], *part, np.array([alpha]), beta[nodes], transitions)
         return beta, transitions
 
     @property
@@ -484,8 +484,8 @@ class HMSVM(MarkovLabeler):
         self._prepare_predictions()
 
 
-def _known(data: TrainingData) -> Array:
-    """The label numbers, none of them unknown."""
+def _complete_labels(data: TrainingData) -> Array:
+    """The label numbers, after checking that all are known."""
     labels = data.labels.astype(np.int64)
     if (labels < 0).any():
         place = data.encoded.corpus.place(int((labels < 0).argmax()))

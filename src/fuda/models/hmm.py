@@ -146,7 +146,7 @@ class HMM(MarkovLabeler):
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         _check_counts(encoded)
-        scores = self._prepare(self.emissions_, self._function).of(encoded)
+        scores = self._cached_for(self.emissions_, self._function).of(encoded)
         scores[encoded.corpus.graph.roots] += self.start_
         scores[encoded.corpus.graph.leaves] += self.end_
         return scores, self.transitions_

@@ -46,15 +46,15 @@ def label_numbers(y: Any, corpus: Corpus, classes: Array) -> Array:
 
 
 def fix_known(scores: Array, labels: Array) -> None:
-    """Set the scores (N, L) of all labels to −inf but those that are known (−1: not), in place."""
+    """Set the scores (N, L) of nodes with a known label (not −1) to −inf for all other labels."""
     fixed = np.flatnonzero(labels >= 0)
-    kept = scores[fixed, labels[fixed]]
+    scores_of_known = scores[fixed, labels[fixed]]
     scores[fixed] = -np.inf
-    scores[fixed, labels[fixed]] = kept
+    scores[fixed, labels[fixed]] = scores_of_known
 
 
 def check_sequences(scheme: str, corpus: Corpus) -> None:
-    """Raise DataError where structures are no sequences, which alone have a tag scheme."""
+    """Raise DataError if structures are not sequences: other shapes have no tag scheme."""
     if not corpus.is_chain:
         raise DataError(
             f"scheme={scheme!r}: a tag scheme defines which labels follow each other in a sequence, but "

@@ -1,8 +1,8 @@
-"""Probabilities for scores that have no unit: exp(s F) / Z with the s that is likeliest.
+"""Probabilities for scores without a unit: exp(s F) / Z with the s of largest likelihood.
 
-A perceptron or a margin machine only learns which labeling has the largest score F. Times a number
-s > 0 its scores are those of a CRF with the same labels; s is chosen where the loss of that CRF,
-with its penalty, is smallest:
+A perceptron or a margin machine only learns which labeling has the largest score F. Multiplied by
+a number s > 0, its scores are those of a CRF with the same labels; s minimizes the penalized loss
+of that CRF:
 
     min_s  −Σ_i log P_s(y_i | x_i) + s² ‖w‖².
 
@@ -17,12 +17,14 @@ from fuda import inference
 from fuda.data.graph import Graph
 
 Array = np.ndarray
-LARGEST_SCALE = 1e9  # no score times it passes all numbers
-_SAMPLE, _HALVINGS = 200, 8  # structures that s is chosen by; s is found within 2 %
+LARGEST_SCALE = 1e9  # scores times this number do not overflow
+# The number of structures that s is computed from, and the number of halvings of the interval of
+# log s, which determine s within 2 %.
+_SAMPLE, _HALVINGS = 200, 8
 
 
 def sampled(count: int) -> Array:
-    """The numbers of the structures that s is chosen by, spread over all of them.
+    """The numbers of the structures that s is computed from, spread over all of them.
 
     >>> sampled(3).tolist(), len(sampled(5000))
     ([0, 1, 2], 200)
@@ -44,7 +46,7 @@ class Ray:
     weight : ndarray of shape (n_structures,)
         The weights of the structures.
     share : float
-        The share that they are of all structures.
+        Their number as a share of all structures.
     """
 
     def __init__(
@@ -68,22 +70,22 @@ class Ray:
         Returns
         -------
         float
-            s, above 0; 1 where the scores tell labels apart nowhere.
+            s, above 0; 1 if all labels have the same scores everywhere.
         """
         spread = float(np.std(self.nodes - self.nodes.mean(axis=1, keepdims=True)))
         if not 0 < spread < np.inf:
             return 1.0
         least, most = np.log(np.minimum([1e-2 / spread, 1e2 / spread], LARGEST_SCALE))
-        given = self._mean(self.fits, 1.0)  # F of the labels, whatever s, where all are known
-        for _ in range(_HALVINGS):  # what is minimized is convex in s: its slope tells where to go
+        known_mean = self._mean(self.fits, 1.0)  # does not depend on s if all labels are known
+        for _ in range(_HALVINGS):  # the loss is convex in s: the sign of its slope is enough
             middle = (least + most) / 2
             s = float(np.exp(middle))
-            given = given if self.all_known else self._mean(self.fits, s)
-            slope = (self._mean(self.nodes, s) - given) / self.share + 2 * s * square
+            known_mean = known_mean if self.all_known else self._mean(self.fits, s)
+            slope = (self._mean(self.nodes, s) - known_mean) / self.share + 2 * s * square
             least, most = (least, middle) if slope > 0 else (middle, most)
         return float(np.exp((least + most) / 2))
 
-    def _mean(self, allowed: Array, s: float) -> float:
-        """Σ weight · E[F(y)] over the labelings that are allowed, at s w."""
-        _, p, edges = inference.expectations(self.graph, s * allowed, s * self.pairs, self.weight, n_jobs=1)
+    def _mean(self, scores: Array, s: float) -> float:
+        """Σ weight · E[F(y)] at s w, by node scores that are −inf for labels to exclude."""
+        _, p, edges = inference.expectations(self.graph, s * scores, s * self.pairs, self.weight, n_jobs=1)
         return float((self.by_node * p * self.nodes).sum() + (edges * self.pairs).sum())

@@ -39,7 +39,7 @@ from fuda.models.base import Labeler
 from fuda.models.explained.marginalized import marginalized_decision
 from fuda.models.explained.markov import encoded_question
 from fuda.models.files import marginalized as marginalized_file
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.fitting.validation import Held
 from fuda.models.machines import held_out
@@ -63,12 +63,29 @@ class MarginalizedLabeler(MarginalizedPredictions):
     A subclass has the parameters declared below, among others, and defines
     `_learn(sources, labels, amounts, alpha, engines)`, which learns α (N, L) in place from the
     training structures `sources`, with a usable value at any time. `labels` (N,) are −1 where not
-    known, `amounts` (N,) are weights of nodes, and `engines` are those that `_foresee`
-    gave, or None.
+    known, `amounts` (N,) are weights of nodes, and `engines` are those that `_plan_joint_training`
+    returned, or None.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel between observations.
+    label_kernel_ : ndarray of shape (n_labels, n_labels)
+        The matrix of the label kernel.
+    mixing_ : float
+        c, the weight of each node of a match.
+    gap_ : float
+        The factor per skipped node.
+    parts_ : str
+        The parts of structures that may match.
+    prior_source_ : PriorSource
+        Where the priors of structures come from.
+    margins_ : ndarray or None
+        The margins of clear cases, see `prune`; None where all scores are exact.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 6)
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 6)
     # Parameters of earlier versions, with the value at which a file that has them can be loaded.
     _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose", "engine")
@@ -78,7 +95,8 @@ class MarginalizedLabeler(MarginalizedPredictions):
         "decode": "posterior",
         "parts": None,  # chosen in `_fit`
     }
-    _is_scale_free: ClassVar[bool] = False  # whether a factor of the kernel changes no label
+    # Whether predicted labels stay the same if the kernel is multiplied by a number.
+    _is_scale_free: ClassVar[bool] = False
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any
@@ -96,23 +114,21 @@ class MarginalizedLabeler(MarginalizedPredictions):
     cluster: str | None = None
     verbose: bool
 
-    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the parts
-    # that features are, the source of priors, the support, the margins of clear cases (see
-    # `prune`), and the calibration of probabilities.
     kernel_: Kernel
     label_kernel_: Array
     mixing_: float
     gap_: float
     parts_: str
     prior_source_: PriorSource
-    _support: list[Support]
-    _memory: list[Support]
     margins_: Array | None
+    _support: list[Support]
+    _memory: list[Support]  # remembered corrections
     _calibration: calibration.Calibration
-    _validating: Held | None = None  # during a fit
-    _most_epochs: int | None = None  # where folds learn for as long as the model did
+    _validation_data: Held | None = None  # set during a fit only
+    # The number of epochs of trainings on folds, after a training that validation has stopped.
+    _max_epochs: int | None = None
 
-    @of_one_state
+    @on_snapshot
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5, known: Any = None) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
@@ -128,7 +144,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
             How many support positions, and other contributions of each kind, to list: those with
             the largest shares first. All contributions add up to the difference.
         known : list, optional
-            Labels of x that are given, None where the label is open.
+            Labels of x that are known, None where the label is open.
 
         Returns
         -------
@@ -136,27 +152,27 @@ class MarginalizedLabeler(MarginalizedPredictions):
             Of `fuda.explanations`; ``print`` shows it.
         """
         encoded = encoded_question(self, x, node, top)
-        given = None if known is None else [known]
-        return explained(self._decision(encoded, given, prior), node, top)
+        known_labels = None if known is None else [known]
+        return explained(self._decision(encoded, known_labels, prior), node, top)
 
     def _decision(self, encoded: Encoded, known: Any = None, prior: Any = None) -> Decision:
-        """What `predict` decides about one structure."""
+        """The decision of `predict` about one structure."""
         return marginalized_decision(self, encoded, prior, known)
 
     @property
     def support_(self) -> list[SupportPosition]:
         """All nodes with α ≠ 0, in the order of `support_structures_`."""
         check_is_fitted(self, "classes_")
-        found, before = [], 0
+        positions, first = [], 0  # the number of the first structure of a part
         for support in self._support:
             offsets, alpha = support.examples.offsets, support.alpha
             owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             for node in np.flatnonzero(alpha.any(axis=1)).tolist():
                 structure = int(owner[node])
                 by_label = {self.classes_[k]: float(alpha[node, k]) for k in np.flatnonzero(alpha[node])}
-                found.append(SupportPosition(before + structure, node - int(offsets[structure]), by_label))
-            before += len(offsets) - 1
-        return found
+                positions.append(SupportPosition(first + structure, node - int(offsets[structure]), by_label))
+            first += len(offsets) - 1
+        return positions
 
     @property
     def support_structures_(self) -> list[Structure]:
@@ -166,12 +182,12 @@ class MarginalizedLabeler(MarginalizedPredictions):
         return [s for part in parts for s in part.examples.encoded.corpus.structures]
 
     def prune(self, X: Any, y: Any = None, loss: float = 0.001, prior: Any = None) -> int:
-        """Make predictions faster, as far as labels of other data are predicted as well as before.
+        """Make predictions faster, at a limited loss of quality on other data.
 
         On sequences with a uniform prior, `predict` labels large inputs by approximate scores, if
         there are few kinds of observations: clear cases by their neighbours, all others by matches
-        that extend a few nodes. Support positions with small coefficients are removed. How clear
-        and how small is chosen by the quality of predicted labels, which is the F1 of entities,
+        that extend a few nodes. Support positions with small coefficients are removed. The
+        thresholds are chosen by the quality of predicted labels, which is the F1 of entities,
         that of labels other than O, or accuracy, whichever fits the labels.
 
         Parameters
@@ -181,7 +197,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         y : list of lists
             Their labels, None where not known.
         loss : float, default=0.001
-            How much lower the quality may be than that of the model as it is, from 0 to 1.
+            How much lower the quality may be than that of the model before pruning, from 0 to 1.
         prior : list of ndarray, optional
             One (n_nodes, n_labels) array per structure, where the model was fitted with arrays.
 
@@ -201,11 +217,11 @@ class MarginalizedLabeler(MarginalizedPredictions):
         encoded = self._encode(X)
         if encoded is None:
             raise DataError("X is empty: give structures with labels that the model was not fitted on")
-        before = len(self.support_)
-        of_X = self._prior_of(encoded.corpus, prior)
-        numbers = self._numbers(y, encoded.corpus)
-        self._support, self.margins_ = Pruning(self, encoded, numbers, of_X, loss).chosen()
-        return before - len(self.support_)
+        count_before = len(self.support_)
+        prior_of_X = self._prior_of(encoded.corpus, prior)
+        numbers = self._label_numbers(y, encoded.corpus)
+        self._support, self.margins_ = Pruning(self, encoded, numbers, prior_of_X, loss).chosen()
+        return count_before - len(self.support_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -237,9 +253,9 @@ class MarginalizedLabeler(MarginalizedPredictions):
 
     def _fit(self, data: TrainingData) -> None:
         with on_cluster(self.cluster):
-            self._fit_machine(data)
+            self._train_and_calibrate(data)
 
-    def _fit_machine(self, data: TrainingData) -> None:
+    def _train_and_calibrate(self, data: TrainingData) -> None:
         encoded, corpus, sample_weight = data.encoded, data.encoded.corpus, data.sample_weight
         check_fits(self, corpus)
         labels = data.labels.astype(np.int64)
@@ -247,7 +263,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
             prior, self.prior_source_ = priors.for_training(
                 self.prior, self.prior_form, corpus, labels, self.classes_.tolist(), sample_weight
             )
-        self._resolve()
+        self._resolve_parameters()
         if self.prior_source_.source == priors.GIVEN:
             # Arrays are of these structures, and not stored.
             self._fitted_params["prior"] = priors.GIVEN
@@ -256,29 +272,29 @@ class MarginalizedLabeler(MarginalizedPredictions):
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
-        self.mixing_, self.parts_ = self._chosen(examples, labels, amounts)
+        self.mixing_, self.parts_ = self._choose_mixing_and_parts(examples, labels, amounts)
         self._fitted_params["parts"] = None if corpus.is_chain else self.parts_
         sources = Sources(self._settings, examples, self.n_jobs)
-        self._validating = data.held
-        folds = held_out.rests(examples) if self.calibrate and len(corpus) > 1 else []
-        engines = self._foresee(sources, [np.arange(len(corpus)), *folds], labels, amounts)
-        alpha, whole = self._learned("machine", sources, labels, amounts, engines.pop(0))
-        self._validating = None
+        self._validation_data = data.held
+        folds = held_out.training_parts(examples) if self.calibrate and len(corpus) > 1 else []
+        engines = self._plan_joint_training(sources, [np.arange(len(corpus)), *folds], labels, amounts)
+        alpha, completed = self._trained("machine", sources, labels, amounts, engines.pop(0))
+        self._validation_data = None
         self._support, self._memory, self.margins_ = supports(examples, alpha), [], None
         self._calibration = calibration.untrained(len(self.classes_))
-        if self.calibrate and whole and len(corpus) > 1:
+        if self.calibrate and completed and len(corpus) > 1:
             try:
                 with inner_training(), part("calibration"):
-                    trial = self._trial(Choice(self.mixing_, self.parts_))
-                    trial._most_epochs = self.n_iter_ if data.held else None
+                    trial = self._trial_copy(Choice(self.mixing_, self.parts_))
+                    trial._max_epochs = self.n_iter_ if data.held else None
                     self._calibration = held_out.calibrated(trial, sources, labels, amounts, engines)
             except KeyboardInterrupt:
                 self._warn_or_raise()
 
-    def _foresee(
+    def _plan_joint_training(
         self, sources: Sources, parts: list[Array], labels: Array, amounts: Array
     ) -> list[list[Engine] | None]:
-        """Engines for trainings on parts of the sources; None where a training makes its own."""
+        """Engines that train jointly on parts of the sources; None where training creates one."""
         return [None] * len(parts)
 
     def _learn(
@@ -291,7 +307,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
     ) -> None:
         raise NotImplementedError
 
-    def _learned(
+    def _trained(
         self,
         name: str,
         sources: Sources,
@@ -299,7 +315,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         amounts: Array,
         engines: list[Engine] | None = None,
     ) -> tuple[Array, bool]:
-        """α (N, L) and whether training was completed; after Ctrl-C, what was learned so far."""
+        """α (N, L), and whether training was completed; after Ctrl-C, the α learned until then."""
         alpha = np.zeros((len(labels), len(self.classes_)))
         try:
             with part(name):
@@ -312,14 +328,14 @@ class MarginalizedLabeler(MarginalizedPredictions):
         return alpha, True
 
     def _warn_or_raise(self) -> None:
-        """Warn of the interrupt being handled, or raise it where this training is an inner one."""
+        """Warn about the current interrupt, or raise it again if this is an inner training."""
         if is_inner():
             raise
         text = "it predicts by what it had learned, and its probabilities are not fitted"
         warn(f"{type(self).__name__} was interrupted; {text}", ConvergenceWarning)
 
-    def _resolve(self) -> None:
-        """Resolve the parameters of the fit into fitted attributes."""
+    def _resolve_parameters(self) -> None:
+        """Set fitted attributes from the parameters of the fit."""
         params = self._fitted_params
         self.kernel_, self.gap_ = as_kernel(params["kernel"]), float(params["gap"])
         self.label_kernel_ = label_gram(params["label_kernel"], len(self.classes_))
@@ -342,42 +358,42 @@ class MarginalizedLabeler(MarginalizedPredictions):
         largest = Sources(settings, examples).largest_product()
         return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
-    def _chosen(self, examples: Examples, labels: Array, amounts: Array) -> Choice:
-        """c and parts as given, or chosen by held-out scores."""
+    def _choose_mixing_and_parts(self, examples: Examples, labels: Array, amounts: Array) -> Choice:
+        """c and parts: the parameters, or chosen by held-out scores where they are None."""
         c = self._largest_mixing(examples) if self.mixing is None else float(self.mixing)
         with inner_training(), part("mixing"):
             return held_out.chosen(self, examples, labels, amounts, c)
 
-    def _trial(self, choice: Choice) -> Self:
-        """A copy to be trained on parts of the data, which leaves no trace in this model."""
+    def _trial_copy(self, choice: Choice) -> Self:
+        """A copy to be trained on parts of the data; this model does not change."""
         trial = copy(self)
         trial.callback, trial.mixing_, trial.parts_ = None, *choice
         return trial
 
-    def _quick(self) -> Self:
-        """This trial, trained no longer than a comparison with others needs."""
+    def _for_comparison(self) -> Self:
+        """This copy, set to train no longer than a comparison with other copies needs."""
         return self
 
-    def _evidence(self, encoded: Encoded, given: Any = None, margins: Array | None = None) -> Evidence:
-        """What decides about the labels of all nodes; `given` is their prior, or None."""
-        prior = given if isinstance(given, Prior) else self._prior_of(encoded.corpus, given)
+    def _evidence(self, encoded: Encoded, prior: Any = None, margins: Array | None = None) -> Evidence:
+        """The scores and priors that decide about all nodes; `prior` is theirs or None."""
+        prior = prior if isinstance(prior, Prior) else self._prior_of(encoded.corpus, prior)
         scores = self._scores_by(self._support, encoded, prior, margins=margins)
-        return self._with_memory(encoded, prior, scores)
+        return self._evidence_with_memory(encoded, prior, scores)
 
-    def _with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
-        """What decides about the labels of all nodes, given their scores by the support."""
+    def _evidence_with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
+        """The same from the scores of the support, with the memory of corrections."""
         if not self._memory:
             return Evidence(scores.doubles(), prior.nodes, joint=prior.joint)
         by_memory = self._scores_by(self._memory, encoded, prior, self._memory_settings).clipped()
         return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes), prior.joint)
 
-    def _prior_of(self, corpus: Corpus, given: Any) -> Prior:
-        if given is not None and self.prior_source_.form == "chain":
+    def _prior_of(self, corpus: Corpus, prior: Any) -> Prior:
+        if prior is not None and self.prior_source_.form == "chain":
             raise DataError(
                 "the model has a chain prior, but arrays of node marginals do not contain label pairs; "
                 "leave prior out"
             )
-        return self.prior_source_.prior_of(corpus, given)
+        return self.prior_source_.prior_of(corpus, prior)
 
     def _support_engine(
         self, support: Support, encoded: Encoded, prior: Prior, settings: Settings | None = None
@@ -393,7 +409,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         settings: Settings | None = None,
         margins: Array | None = None,
     ) -> Numbers:
-        """S (N, L) of all nodes by parts of the support, or by the memory with its settings."""
+        """S (N, L) of all nodes, by parts of the support or of the memory with its settings."""
         scores = Numbers(np.zeros(prior.nodes.shape))
         for support in parts:
             engine = self._support_engine(support, encoded, prior, settings)

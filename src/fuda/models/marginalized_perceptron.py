@@ -29,13 +29,13 @@ from fuda.data.labels import flat_labels
 from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.marginalized import memory
-from fuda.marginalized.engines import make_engine, may_foresee
+from fuda.marginalized.engines import can_train_jointly, make_engine
 from fuda.marginalized.engines.base import Engine, PerceptronState
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Problem, Sources
 from fuda.marginalized.support import Support, merged, relabelled, supports
 from fuda.models.base import Labeler
-from fuda.models.machines.perceptron_orders import Orders, foreseen
+from fuda.models.machines.perceptron_orders import Orders, planned_trainings
 from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.models.teaching.label_growth import added_labels
@@ -46,11 +46,14 @@ from fuda.storage.checkpoint import Checkpoint
 
 Array = np.ndarray
 
-_STEP = 0.04  # of `partial_fit`, in units of the usual |α|
+# The size of an update in `partial_fit`, in units of the usual |α|.
+_STEP = 0.04
 # The lead that a label should have in `partial_fit`, in units of the node's largest |score|.
 _MARGIN = 0.5
-_QUICK = 5  # epochs by which values of c are compared
-_ORDERS = 4  # of the mean: one more changes little, and costs as much as the first
+# The largest number of epochs of trainings that compare values of c.
+_EPOCHS_OF_COMPARISON = 5
+# The default number of perceptrons in the mean: one more changes little, and takes as much time.
+_ORDERS = 4
 
 
 class MarginalizedPerceptron(MarginalizedLabeler):
@@ -216,15 +219,15 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
     @one_blas_thread
     def partial_fit(self, X: Any, y: Any, prior: Any = None, classes: Any = None) -> Self:
-        """Learn from more structures, such as corrected predictions; they hold from now on.
+        """Learn from more structures, such as corrections; they are predicted from then on.
 
-        The labels given are predicted afterwards, and other text changes little: coefficients are
-        changed by small steps, and what these do not achieve is remembered for the same words in
-        the same context. The structures of `fit` are not visited again, so that a structure costs
-        about as much as its prediction. A CRF that is the prior learns too, an HMM or MEMM does
-        not. New labels are added, except with a label kernel, a chain
-        prior or priors given as arrays. On a model that is not fitted this is `fit`. After any
-        exception, an interrupt included, the model is as it was before.
+        The labels in y are predicted afterwards, and predictions of other text change little:
+        coefficients are changed by small steps, and corrections that these do not achieve are
+        remembered for the same words in the same context. The structures of `fit` are not visited
+        again, so that learning a structure takes about as long as predicting it. A CRF that is the
+        prior learns too, an HMM or MEMM does not. New labels are added, except with a label
+        kernel, a chain prior or priors given as arrays. On a model that is not fitted this is
+        `fit`. After any exception, an interrupt included, the model is as it was before.
 
         Parameters
         ----------
@@ -253,51 +256,52 @@ class MarginalizedPerceptron(MarginalizedLabeler):
             grow_marginalized(self, added_labels(self, [], classes))
             return self
         learner = copy(self)
-        learner._learn_more(X, y, prior, classes)
-        self._become(learner)
+        learner._update(X, y, prior, classes)
+        self._adopt_state(learner)
         return self
 
-    def _learn_more(self, X: Any, y: Any, prior: Any, classes: Any) -> None:
+    def _update(self, X: Any, y: Any, prior: Any, classes: Any) -> None:
         """Learn from more structures; lists and vocabularies are replaced, not changed."""
         new = self._encode(X)
-        labels_given = [] if new is None else flat_labels(y, new.corpus)
-        grow_marginalized(self, added_labels(self, labels_given, classes))
+        new_labels = [] if new is None else flat_labels(y, new.corpus)
+        grow_marginalized(self, added_labels(self, new_labels, classes))
         if new is None:
             return
         self.encoder_, encoded = self.encoder_.grown(new.corpus)
-        labels, of_X = self._numbers(y, encoded.corpus), self._prior_of(encoded.corpus, prior)
-        examples = Examples.of(encoded, of_X)
-        scores = self._scores_by(self._support, encoded, of_X)
-        wrong = (self._decided(encoded, self._with_memory(encoded, of_X, scores)) != labels) & (labels >= 0)
+        labels, prior_of_X = self._label_numbers(y, encoded.corpus), self._prior_of(encoded.corpus, prior)
+        examples = Examples.of(encoded, prior_of_X)
+        scores = self._scores_by(self._support, encoded, prior_of_X)
+        predicted = self._decode(encoded, self._evidence_with_memory(encoded, prior_of_X, scores))
+        is_wrong = (predicted != labels) & (labels >= 0)
         alpha = self._small_steps(examples, labels, scores)
-        self.mistakes_ = [*self.mistakes_, int(wrong.sum())]
+        self.mistakes_ = [*self.mistakes_, int(is_wrong.sum())]
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._support = merged([*self._support, *supports(examples, alpha)])
-        if prior is None and self.prior_source_.can_learn:  # from here on it has seen them
+        if prior is None and self.prior_source_.can_learn:
             self.prior_source_ = self.prior_source_.taught(X, y)
             examples = Examples.of(encoded, self._prior_of(encoded.corpus, None))
         for i in range(len(examples.sizes)):
-            one, nodes = examples.take(np.array([i])), slice(*examples.offsets[i : i + 2].tolist())
-            self._memory = merged([*self._memory, *self._memory_of(one, labels[nodes])])
+            structure, nodes = examples.take(np.array([i])), slice(*examples.offsets[i : i + 2].tolist())
+            self._memory = merged([*self._memory, *self._memory_of(structure, labels[nodes])])
 
     def _relabel(self, X: list[Structure], y: Any) -> None:
-        """Let structures that were learned with other labels than these speak for these.
+        """Replace the labels of stored support structures.
 
-        All else stays as it is, so that labels which these coefficients were balanced
-        with may change.
+        Coefficients are exchanged between the old and the new label of a node. All others stay the
+        same, so that predictions which they were balanced for may change.
         """
         number = {None: -1} | {label: k for k, label in enumerate(self.classes_.tolist())}
-        for x, given in zip(X, y, strict=True):
-            labels = np.array([number.get(label, len(self.classes_)) for label in given])
-            self._support = [relabelled(part, x, labels) for part in self._support]
-            self._memory = [relabelled(part, x, labels) for part in self._memory]
+        for x, new_labels in zip(X, y, strict=True):
+            numbers = np.array([number.get(label, len(self.classes_)) for label in new_labels])
+            self._support = [relabelled(part, x, numbers) for part in self._support]
+            self._memory = [relabelled(part, x, numbers) for part in self._memory]
 
     def _small_steps(self, examples: Examples, labels: Array, scores: Numbers) -> Array:
         """α (N, L) of new structures after an epoch of small steps.
 
-        Where a label does not lead by a margin, α changes by a small part of the usual |α|: a step
-        of the usual size moves all scores of its two labels, since all observations have something
-        in common, and training would go on to balance that.
+        Where a label does not lead by a margin, α changes by a small part of the usual |α|. A step
+        of the usual size would change all scores of its two labels, since all observations have
+        something in common, and further training would have to balance that.
         """
         rows, known = scores.doubles().copy(), labels >= 0
         rows[known, labels[known]] -= _MARGIN * np.abs(rows[known]).max(axis=1)
@@ -311,27 +315,28 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         engine.perceptron_epoch(order, labels, amounts, state)
         return state.alpha(average=False)
 
-    def _memory_of(self, one: Examples, labels: Array) -> list[Support]:
-        """What to remember so that a structure's labels are predicted; empty if they are."""
-        evidence, wanted = self._evidence(one.encoded, one.prior), np.maximum(labels, 0)
+    def _memory_of(self, structure: Examples, labels: Array) -> list[Support]:
+        """What to remember so that the labels of a structure are predicted; empty if they are."""
+        evidence = self._evidence(structure.encoded, structure.prior)
+        right = np.maximum(labels, 0)
 
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:
-            now = evidence._replace(memory=evidence.memory + recalled)
-            decided, found = self._decided(one.encoded, now), []
+            current = evidence._replace(memory=evidence.memory + recalled)
+            predicted, of_decoders = self._decode(structure.encoded, current), []
             if self._decoding == "posterior":
-                found.append(memory.shortfall(self._calibration.ranks(now), wanted))
+                of_decoders.append(memory.shortfall(self._calibration.ranks(current), right))
             else:
-                nodes, rows = self._calibration.labelings(now)[0], np.arange(len(wanted))
-                lack = np.maximum(nodes[rows, decided] - nodes[rows, wanted], 0.0) + memory.LEAD
-                found.append((np.where(decided == wanted, 0.0, lack), decided))
+                nodes, rows = self._calibration.labelings(current)[0], np.arange(len(right))
+                lack = np.maximum(nodes[rows, predicted] - nodes[rows, right], 0.0) + memory.LEAD
+                of_decoders.append((np.where(predicted == right, 0.0, lack), predicted))
             if self._fitted_params["calibrate"]:
-                found.append(memory.shortfall(self._calibration.logits(now), wanted))
-            return found
+                of_decoders.append(memory.shortfall(self._calibration.logits(current), right))
+            return of_decoders
 
-        problem = Sources(self._memory_settings, one, self.n_jobs).problem()
+        problem = Sources(self._memory_settings, structure, self.n_jobs).problem()
         kappa = make_engine(self.engine, problem, self.n_jobs).kappa(0, 0).clipped()
-        alpha = memory.coefficients(shortfalls, labels, kappa, one.prior.nodes, self.label_kernel_)
-        return supports(one, alpha)
+        alpha = memory.coefficients(shortfalls, labels, kappa, structure.prior.nodes, self.label_kernel_)
+        return supports(structure, alpha)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -340,28 +345,29 @@ class MarginalizedPerceptron(MarginalizedLabeler):
             check_counts(self, "orders")
         check_flags(self, "average")
 
-    def _quick(self) -> Self:
-        self.orders, self.epochs = 1, min(self.epochs, _QUICK)
+    def _for_comparison(self) -> Self:
+        self.orders, self.epochs = 1, min(self.epochs, _EPOCHS_OF_COMPARISON)
         return self
 
-    def _foresee(
+    def _plan_joint_training(
         self, sources: Sources, parts: list[Array], labels: Array, amounts: Array
     ) -> list[list[Engine] | None]:
-        if not may_foresee(self.engine):
+        if not can_train_jointly(self.engine):
             return [None] * len(parts)
         engine, orders = make_engine(self.engine, sources.problem(), self.n_jobs), self._order_count
-        count, each = len(sources.examples.sizes), list[Problem]()
+        count, problems = len(sources.examples.sizes), list[Problem]()
         for part in parts:
-            each += [engine.problem if len(part) == count else sources.take(part).problem()] * orders
+            problems += [engine.problem if len(part) == count else sources.take(part).problem()] * orders
         known = np.where(amounts > 0, labels, -1)
-        found = engine.foresee(foreseen(self, parts, orders), each, known, amounts)
-        if found is None:  # then the whole has the engine that was asked, and parts make their own
+        planned = planned_trainings(self, parts, orders)
+        engines = engine.plan_joint_training(planned, problems, known, amounts)
+        if engines is None:  # all structures use this engine, and parts create their own
             return [[engine] if len(part) == count else None for part in parts]
-        return [found[first : first + orders] for first in range(0, len(found), orders)]
+        return [engines[first : first + orders] for first in range(0, len(engines), orders)]
 
     @property
     def _order_count(self) -> int:
-        """How many perceptrons to average."""
+        """The number of perceptrons to average."""
         return self.orders or (_ORDERS if self.average else 1)
 
     def _learn(
@@ -375,7 +381,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         engines = engines or [make_engine(self.engine, sources.problem(), self.n_jobs)]
         labels, self.orders_ = np.where(amounts > 0, labels, -1), self._order_count
         training = Orders(self, engines, alpha)
-        validation = validation_of(self, sources, training, training.mean, training.go_back)
+        validation = validation_of(self, sources, training, training.mean, training.return_to)
         checkpoint = Checkpoint(validation)
         title, has_ended = "MarginalizedPerceptron", checkpoint.has_ended or validation.is_over
         with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
@@ -383,10 +389,10 @@ class MarginalizedPerceptron(MarginalizedLabeler):
             while training.number < self.orders_ and not has_ended:
                 stopped = False
                 try:
-                    while not stopped and training.goes_on:
+                    while not stopped and training.has_next_epoch:
                         training.run_epoch(labels, amounts)
                         stopped = progress.report(mistakes=training.mistakes[-1])
-                        stopped |= self.n_iter_ == self._most_epochs
+                        stopped |= self.n_iter_ == self._max_epochs
                 finally:
                     alpha[:] = training.mean()
                 if stopped:

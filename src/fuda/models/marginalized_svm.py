@@ -5,7 +5,7 @@ positions, trained by the coordinate ascent of `fuda.training.crammer_singer`: s
 structure, position by position, each time to the best coefficients of that position. The dual
 objective never falls; training ends when the primal objective is within the share `tol` above it.
 Structures and positions come in a new random order every epoch: in the order of the data, where
-neighbours are alike, the gap closes a hundred times more slowly.
+neighbours are alike, the duality gap closes a hundred times more slowly.
 
 C is in units of the kernel: C_t = C · weight of t / m, with m the mean of K(t,t,y_t,y_t) over
 training positions, so that one C suits any kernel, prior and c.
@@ -38,8 +38,10 @@ from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
 
-_QUICK = 0.05  # the gap at which values of c are compared
-_LEAST, _MOST = 1e-200, 1e100  # of C_t; a node of less counts for nothing
+# The relative duality gap up to which machines are trained that compare values of c.
+_GAP_OF_COMPARISON = 0.05
+# Bounds of C_t: nodes with a smaller one are left out, and a larger one is an error.
+_SMALLEST_BOUND, _LARGEST_BOUND = 1e-200, 1e100
 
 
 class Epoch(NamedTuple):
@@ -64,7 +66,8 @@ class Epoch(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        return f"dual {self.dual:,.4g}, gap {self.gap:.2g}, support {self.support:,}, {self.seconds:.1f} s"
+        gap = f"duality gap {self.gap:.2g}"
+        return f"dual {self.dual:,.4g}, {gap}, support {self.support:,}, {self.seconds:.1f} s"
 
 
 class MarginalizedSVM(MarginalizedLabeler):
@@ -116,7 +119,7 @@ class MarginalizedSVM(MarginalizedLabeler):
     epochs : int, default=100
         The largest number of epochs.
     tol : float, default=1e-2
-        The relative gap (primal − dual) / primal at which training ends.
+        The relative duality gap (primal − dual) / primal at which training ends.
     engine : {"auto", "cpu", "cuda"}, default="auto"
         The engine that computes scores: CPU cores, or an NVIDIA card. "auto" takes a card that can
         be used where the data are large. Acts at once.
@@ -144,7 +147,7 @@ class MarginalizedSVM(MarginalizedLabeler):
     classes_ : ndarray of shape (n_labels,), dtype object
         The labels, sorted.
     history_ : list of Epoch
-        Dual and primal objective, gap, support and time, by epoch. Not in model files.
+        Dual and primal objective, duality gap, support and time, by epoch. Not in model files.
     n_iter_ : int
         The number of epochs. Not in model files.
     kernel_ : Kernel
@@ -230,8 +233,8 @@ class MarginalizedSVM(MarginalizedLabeler):
         check_numbers(self, "C", positive=True)
         check_counts(self, "epochs")
 
-    def _quick(self) -> Self:
-        self.tol = max(self.tol, _QUICK)
+    def _for_comparison(self) -> Self:
+        self.tol = max(self.tol, _GAP_OF_COMPARISON)
         return self
 
     def _largest_mixing(self, examples: Examples) -> float:
@@ -254,39 +257,39 @@ class MarginalizedSVM(MarginalizedLabeler):
             )
         labels = np.where(amounts > 0, labels, -1)
         bounds = self.C * amounts / _mean_self_kernel(engine, labels)
-        if bounds.max() > _MOST:
+        if bounds.max() > _LARGEST_BOUND:
             raise DataError(
                 f"C={self.C:g} with mixing={self.mixing_:g} and the kernel {short(self.kernel_)}: "
-                f"coefficients may exceed {_MOST:g}; choose a larger mixing, or a smaller C"
+                f"coefficients may exceed {_LARGEST_BOUND:g}; choose a larger mixing, or a smaller C"
             )
-        margins = Margins(np.where(bounds > _LEAST, labels, -1), bounds, 0.0)
+        margins = Margins(np.where(bounds > _SMALLEST_BOUND, labels, -1), bounds, 0.0)
         training = _Ascent(engine, margins, check_random_state(self.random_state), alpha)
-        validation = validation_of(self, sources, training, alpha.copy, training.go_back)
+        validation = validation_of(self, sources, training, alpha.copy, training.return_to)
         checkpoint, self.history_ = Checkpoint(validation), training.history
-        title, most = "MarginalizedSVM", self._most_epochs or self.epochs
+        title, max_epochs = "MarginalizedSVM", self._max_epochs or self.epochs
         with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
             progress.count = len(self.history_)
             ended = checkpoint.has_ended or validation.is_over
-            while not ended and len(self.history_) < most:
+            while not ended and len(self.history_) < max_epochs:
                 if self.history_ and self.history_[-1].gap <= self.tol:
                     break
                 training.run_epoch(self.tol)
                 last = self.history_[-1]
                 ended = progress.report(objective=last.primal, gap=last.gap)
-        ended |= validation.return_to_best() or most < self.epochs
+        ended |= validation.return_to_best() or max_epochs < self.epochs
         checkpoint.finish()
         if validation.held is not None:
             self.validation_curve_ = validation.curve
         if not ended and self.history_[-1].gap > self.tol:
             warn(
-                f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
+                f"MarginalizedSVM has not converged: after {self.epochs} epochs the duality gap is "
                 f"{self.history_[-1].gap:.2g}, and tol={self.tol:g}; allow more epochs, or a smaller C",
                 ConvergenceWarning,
             )
 
 
 class _Ascent:
-    """The epochs of a machine of largest margin, which can be continued after any of them."""
+    """The epochs of a machine of largest margin; training can be continued after any of them."""
 
     def __init__(self, engine: Engine, margins: Margins, random: np.random.RandomState, alpha: Array) -> None:
         self.engine, self.margins, self.random, self.alpha = engine, margins, random, alpha
@@ -302,7 +305,7 @@ class _Ascent:
         scores = self.engine.margin_epoch(order, margins, self.alpha, self.random)
         self.history.append(_epoch(scores, self.alpha, margins, self._began))
 
-    def go_back(self, alpha: Array, epochs: int) -> None:
+    def return_to(self, alpha: Array, epochs: int) -> None:
         """Return to α after a number of epochs."""
         self.alpha[:] = alpha
         del self.history[epochs:]
@@ -317,12 +320,12 @@ class _Ascent:
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
-        of_engine, arrays = split_prefix(arrays, "engine_")
+        engine_arrays, arrays = split_prefix(arrays, "engine_")
         random = arrays.pop("random", np.empty(0))
         epochs = count_in(values, "epochs")
         check_arrays(arrays, {"alpha": self.alpha.shape, "history": (epochs, len(Epoch._fields))})
         if values.get("final") is not True:
-            self.engine.restore(of_engine)
+            self.engine.restore(engine_arrays)
         restore_random(self.random, random)
         self.alpha[:] = arrays["alpha"]
         rows = arrays["history"].tolist()
@@ -332,13 +335,14 @@ class _Ascent:
 
 def _mean_self_kernel(engine: Engine, labels: Array) -> float:
     """The mean of K(t,t,y_t,y_t) over labelled positions; 1 if all are 0 or there are none."""
-    own, side = np.zeros(len(labels)), engine.problem.targets
-    for structure in range(len(side.sizes)):
-        nodes = side.nodes(structure)
+    self_kernel, targets = np.zeros(len(labels)), engine.problem.targets
+    for structure in range(len(targets.sizes)):
+        nodes = targets.nodes(structure)
         diagonal = np.diagonal(engine.kappa(structure, structure).doubles()).T  # (T, labels)
-        squares = side.prior[nodes] ** 2 * np.diagonal(engine.problem.label_gram) * diagonal
-        own[nodes] = np.take_along_axis(squares, np.maximum(labels[nodes], 0)[:, None], axis=1)[:, 0]
-    known = own[labels >= 0]
+        squares = targets.prior[nodes] ** 2 * np.diagonal(engine.problem.label_gram) * diagonal
+        of_label = np.take_along_axis(squares, np.maximum(labels[nodes], 0)[:, None], axis=1)
+        self_kernel[nodes] = of_label[:, 0]
+    known = self_kernel[labels >= 0]
     return float(known.mean()) or 1.0 if len(known) else 1.0
 
 

@@ -25,7 +25,7 @@ from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler
 from fuda.models.explained.markov import encoded_question, markov_decision, markov_labelings
 from fuda.models.fitting.labelled_data import Probabilities
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.models.fitting.training_data import TrainingData, data_weights
 from fuda.models.fitting.validation import Held, Validation
 from fuda.models.labelings import best_labelings, check_count, check_sequences, fix_known
@@ -55,12 +55,12 @@ class MarkovLabeler(Probabilities, Labeler):
     scheme: str | None = None
     outside_penalty: float = 0.0
     n_jobs: int | None = None
-    _scale: float = 1.0  # times which scores are logarithms of probabilities
+    _scale: float = 1.0  # the factor that turns scores into log-probabilities
     tol: float
     max_iter: int
     verbose: bool
 
-    @of_one_state
+    @on_snapshot
     def predict(self, X: Any, known: Any = None) -> np.ndarray:
         """Label structures.
 
@@ -69,17 +69,19 @@ class MarkovLabeler(Probabilities, Labeler):
         X : list of structures
             Of the shape that the model was fitted on.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open. Only
-            labelings that agree with them count.
+            Labels that are known, one list per structure, None where the label is open. Only
+            labelings that agree with them are considered.
 
         Returns
         -------
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        return self._by_structure(X, lambda encoded: self._named(encoded, self._best(encoded, known)))
+        return self._for_each_structure(
+            X, lambda encoded: self._labels_of_numbers(encoded, self._best_labels(encoded, known))
+        )
 
-    @of_one_state
+    @on_snapshot
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t.
 
@@ -88,18 +90,18 @@ class MarkovLabeler(Probabilities, Labeler):
         X : list of structures
             Of the shape that the model was fitted on.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        return self._by_structure(
-            X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._no_rows
+        return self._for_each_structure(
+            X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._empty_marginals
         )
 
-    @of_one_state
+    @on_snapshot
     def predict_nbest(self, X: Any, n: int, known: Any = None) -> np.ndarray:
         """Find the n best labelings of each structure.
 
@@ -110,7 +112,7 @@ class MarkovLabeler(Probabilities, Labeler):
         n : int
             How many labelings to find, at most.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -118,11 +120,11 @@ class MarkovLabeler(Probabilities, Labeler):
             Lists of pairs (labels, log P(y|x)), best first.
         """
         count, scale = check_count(n), self._scale
-        return self._by_structure(
+        return self._for_each_structure(
             X, lambda encoded: self._nbest(encoded, count, known, scale), lambda: [([], 0.0)]
         )
 
-    @of_one_state
+    @on_snapshot
     def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
@@ -133,7 +135,7 @@ class MarkovLabeler(Probabilities, Labeler):
         node : int
             The node of x whose label is explained.
         known : list, optional
-            Labels of x that are given, None where the label is open.
+            Labels of x that are known, None where the label is open.
         top : int, default=5
             How many contributions of each kind to list; all of them add up to the difference.
 
@@ -146,49 +148,49 @@ class MarkovLabeler(Probabilities, Labeler):
         return explained(self._decision(encoded, None if known is None else [known]), node, top)
 
     def _decision(self, encoded: Encoded, known: Any = None) -> Decision:
-        """What `predict` decides about one structure."""
+        """The decision of `predict` about one structure."""
         return markov_decision(self, encoded, known)
 
-    def _whole_decision(self, encoded: Encoded) -> Any:
-        """The decision between labelings as a whole, however the model decodes."""
+    def _labeling_decision(self, encoded: Encoded) -> Any:
+        """The decision between labelings of the whole structure, however the model decodes."""
         return markov_labelings(self, encoded)
 
     def _node_terms(self, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
-        """The parts of the difference of a node's scores of two labels; [] if it is one term."""
+        """The parts of the difference of a node's scores of two labels; [] if it has no parts."""
         return []
 
     def _edge_terms(self, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
-        """What features with label pairs add to the difference of two contexts of a node."""
+        """The contributions of features with label pairs to the difference of two contexts."""
         return []
 
     def _node_positions(self, encoded: Encoded, node: int) -> Positions | None:
-        """The training positions that the scores of a node are sums over, if they are."""
+        """The training positions that the scores of a node are sums over; None if they are not."""
         return None
 
     def _nbest(
         self, encoded: Encoded, n: int, known: Any = None, scale: float = 1.0
     ) -> list[list[tuple[list[Any], float]]]:
-        """The n best labelings by scores times `scale`; re-rankers take them as they are."""
+        """The n best labelings by scores times `scale`; re-rankers use scores without a factor."""
         scores, pairs = self._scores(encoded)
-        allowed = self._allowed(encoded.corpus, scale * scores, scale * pairs, known)
-        return best_labelings(encoded.corpus.graph, *allowed, n, self.classes_, self.n_jobs)
+        constrained = self._constrained(encoded.corpus, scale * scores, scale * pairs, known)
+        return best_labelings(encoded.corpus.graph, *constrained, n, self.classes_, self.n_jobs)
 
     def _predicted_labels(self, encoded: Encoded) -> np.ndarray:
         """The label numbers (N,) that are predicted."""
-        return self._best(encoded, None)
+        return self._best_labels(encoded, None)
 
-    def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
+    def _best_labels(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) of the best labeling that agrees with what is known."""
         corpus, (scores, transitions) = encoded.corpus, self._scores(encoded)
-        allowed = self._allowed(corpus, self._penalized(scores), transitions, known)
+        constrained = self._constrained(corpus, self._penalized(scores), transitions, known)
         if self._decoding == "posterior":
-            scores = inference.marginals(corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
-            allowed = self._allowed(corpus, scores, np.zeros((len(self.classes_),) * 2), known)
-        return inference.viterbi(corpus.graph, *allowed, self.n_jobs)[0]
+            scores = inference.marginals(corpus.graph, *constrained, n_jobs=self.n_jobs)[1]
+            constrained = self._constrained(corpus, scores, np.zeros((len(self.classes_),) * 2), known)
+        return inference.viterbi(corpus.graph, *constrained, self.n_jobs)[0]
 
     @property
     def _decoding(self) -> str:
-        """The parameter `decode`, or what it was at fit where it is None."""
+        """The parameter `decode`; where it is None, its value at the last fit."""
         return self._fitted_params["decode"] if self.decode is None else self.decode
 
     def _penalized(self, scores: np.ndarray) -> np.ndarray:
@@ -202,10 +204,10 @@ class MarkovLabeler(Probabilities, Labeler):
         return self._marginals(encoded, known)
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
-        allowed = self._allowed(encoded.corpus, *self._log_scores(encoded), known)
-        return inference.marginals(encoded.corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
+        constrained = self._constrained(encoded.corpus, *self._log_scores(encoded), known)
+        return inference.marginals(encoded.corpus.graph, *constrained, n_jobs=self.n_jobs)[1]
 
-    def _allowed(
+    def _constrained(
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores (changed in place) and transitions, −inf where scheme or known labels forbid."""
@@ -215,30 +217,30 @@ class MarkovLabeler(Probabilities, Labeler):
                 scores, transitions, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves
             )
         if known is not None:
-            fix_known(scores, self._numbers(known, corpus))
+            fix_known(scores, self._label_numbers(known, corpus))
         return scores, transitions
 
     def _fit_encoded(self, data: TrainingData) -> Self:
         if self.scheme is not None and "scheme" in self._live_params:
-            # No prediction would be possible; better to say so before the training than after it.
+            # Otherwise every prediction would fail, which users would notice after training.
             check_sequences(self.scheme, data.encoded.corpus)
             legal(data.classes, self.scheme)
         return super()._fit_encoded(data)
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any, position_weight: Any) -> TrainingData:
-        """Labelled structures that an objective is summed over."""
+        """Labelled structures to sum an objective over."""
         encoded = self._encode(X)
         if encoded is None:
             raise DataError(
                 "there is nothing to sum the objective over: X is empty; give at least one structure"
             )
-        labels = self._numbers(y, encoded.corpus)
+        labels = self._label_numbers(y, encoded.corpus)
         weights = data_weights(encoded.corpus, sample_weight, position_weight)
         return TrainingData(self.encoder_, encoded, self.classes_.tolist(), labels, *weights)
 
     @property
     def _has_pair_scores(self) -> bool:
-        """Whether finite scores of nodes, and of pairs alike everywhere, score labelings."""
+        """Whether finite node scores and one finite matrix of pair scores score labelings."""
         return False
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
@@ -268,26 +270,27 @@ class MarkovLabeler(Probabilities, Labeler):
     def _minimized(
         self, minimizer: Minimizer, title: str, held: Held | None, weights: Callable[[Array], Array]
     ) -> Result:
-        """Run a minimizer with parameters `tol` and `max_iter`, from its checkpoint if any.
+        """Run a minimizer with `tol` and `max_iter`, from its checkpoint if there is one.
 
-        `weights` makes the attribute `weights_` of a point of the minimizer.
+        `weights` converts a point of the minimizer into the attribute `weights_`.
         """
 
         def predict(encoded: Encoded) -> list[list[Any]]:
             probe: Any = copy(self)
             probe.weights_ = weights(minimizer.x)
-            return self._named(encoded, probe._best(encoded, None))
+            return self._labels_of_numbers(encoded, probe._best_labels(encoded, None))
 
         validation = Validation(minimizer, held, predict)
         checkpoint = Checkpoint(validation)
-        ended = Result(minimizer.x, True, "the score on validation data was best", minimizer.history)
+        reason = "the score on validation data was best"
+        stopped_by_validation = Result(minimizer.x, True, reason, minimizer.history)
         with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
-            result = ended
+            result = stopped_by_validation
             if not (validation.curve and (checkpoint.has_ended or validation.is_over)):
                 result = minimizer.minimize(self.tol, self.max_iter, progress)
         interrupted = result.reason == INTERRUPTED
         if validation.return_to_best():
-            result = replace(ended, x=minimizer.x, history=minimizer.history)
+            result = replace(stopped_by_validation, x=minimizer.x, history=minimizer.history)
         if not interrupted:
             checkpoint.finish()
         if held is not None:

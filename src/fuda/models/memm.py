@@ -211,7 +211,7 @@ class MEMM(NamedWeights, MarkovLabeler):
         self.weights_ = self.result_.solution("MEMM").reshape(shape)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
-        scores = self._prepare(self.weights_, self._function).of(encoded)
+        scores = self._cached_for(self.weights_, self._function).of(encoded)
         _normalize(encoded.corpus.graph.heads, self.transitions_, self.start_, scores.copy(), scores)
         return scores, self.transitions_
 
@@ -232,16 +232,16 @@ class MEMM(NamedWeights, MarkovLabeler):
 
 
 @compiled
-def _normalize(heads: Array, transitions: Array, start: Array, given: Array, scores: Array) -> None:
-    """From s_t (`given`, and `scores` when called) to the node scores of F(x, y)."""
+def _normalize(heads: Array, transitions: Array, start: Array, node_scores: Array, scores: Array) -> None:
+    """Convert s_t into the node scores of F(x, y); both arrays contain s_t when called."""
     for t in range(len(heads)):
         if heads[t] < 0:
-            total = _log_sum(given[t], start)
+            total = _log_sum(node_scores[t], start)
             for b in range(len(start)):
                 scores[t, b] += start[b] - total
         else:
             for a in range(len(start)):
-                scores[heads[t], a] -= _log_sum(given[t], transitions[a])
+                scores[heads[t], a] -= _log_sum(node_scores[t], transitions[a])
 
 
 @compiled

@@ -4,13 +4,13 @@
 - arrays of one row per node, used as they are,
 - a labeler (HMM, MEMM, CRF) that is fitted: its posterior P(y|x),
 - a labeler that is not fitted: structures are divided into five parts by a fixed shuffle, and the
-  prior of each part is the posterior of a clone fitted on the four others, so that training
-  priors are as good as those of new structures, and no better. The latter come from one more
-  clone, fitted on all structures.
+  prior of each part is the posterior of a clone fitted on the four others, so that the priors of
+  training structures are as accurate as those of new structures, not more. The priors of new
+  structures come from one more clone, fitted on all structures.
 
-A labeler's posterior is conditioned on the labels of the model. It may be wrong, and it may never
-have seen a label; an impossible label could never be learned. So it is mixed with a share ε of the
-uniform prior, node by node and edge by edge:
+A labeler's posterior is conditioned on the labels of the model. A label that it gives probability
+0 could never be learned, even if the posterior is wrong or the labeler has never seen that label.
+So it is mixed with a share ε of the uniform prior, node by node and edge by edge:
 
     P'(y_t = ρ) = (1 − ε) P(y_t = ρ) + ε/L,     P'(y_{t−1}, y_t) = (1 − ε) P(y_{t−1}, y_t) + ε/L².
 
@@ -68,14 +68,14 @@ class PriorSource:
         if isinstance(self.source, MarkovLabeler):
             _check_labels(self.source, self.classes)
 
-    def prior_of(self, corpus: Corpus, given: Any = None) -> Prior:
-        """The prior of structures, from `given` where it is not None.
+    def prior_of(self, corpus: Corpus, arrays: Any = None) -> Prior:
+        """The prior of structures, from `arrays` where it is not None.
 
         Parameters
         ----------
         corpus : Corpus
             The structures.
-        given : list of ndarray, optional
+        arrays : list of ndarray, optional
             One array of shape (n_nodes, n_labels) per structure.
 
         Returns
@@ -83,8 +83,8 @@ class PriorSource:
         Prior
             The prior of all nodes.
         """
-        if given is not None:
-            return given_prior(given, corpus, len(self.classes))
+        if arrays is not None:
+            return given_prior(arrays, corpus, len(self.classes))
         if self.source == GIVEN:
             raise DataError(
                 "the model was fitted with priors given as arrays, so it needs those of these structures: "
@@ -97,7 +97,7 @@ class PriorSource:
 
     @property
     def can_learn(self) -> bool:
-        """Whether the source is a CRF that can learn from more structures."""
+        """Whether the source is a CRF whose `partial_fit` can learn from more structures."""
         return bool(getattr(self.source, "can_learn", False))
 
     def taught(self, X: Any, y: Any) -> PriorSource:
@@ -111,7 +111,7 @@ class PriorSource:
         Returns
         -------
         PriorSource
-            The other source.
+            The new source.
         """
         return replace(self, source=copy(self.source).partial_fit(X, y))
 
@@ -189,10 +189,11 @@ def for_training(
     elif not isinstance(prior, str):
         return given_prior(prior, corpus, len(classes)), PriorSource(GIVEN, form, classes)
     source = PriorSource(prior, form, classes)
-    of_corpus = source.prior_of(corpus)
+    prior_of_corpus = source.prior_of(corpus)
     if isinstance(prior, MarkovLabeler) and not set(classes) <= set(prior.classes_):
-        of_corpus = of_corpus._replace(joint=None)  # it would hardly ever allow unseen labels
-    return of_corpus, source
+        # With joint scores, labels that the prior has not seen would hardly ever be predicted.
+        prior_of_corpus = prior_of_corpus._replace(joint=None)
+    return prior_of_corpus, source
 
 
 def _out_of_fold(
@@ -219,35 +220,34 @@ def _out_of_fold(
         data.split(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(folds.max() + 1)
     ]
     names = [*(f"fold {k + 1}" for k in range(len(held_out))), "all"]
-    *fitted, of_all = _trained(prior, dict(zip(names, [*(some for some, _ in held_out), data], strict=True)))
+    training_parts = [*(training for training, _ in held_out), data]
+    *fitted, fitted_on_all = _trained(prior, dict(zip(names, training_parts, strict=True)))
     for fold, (_, others) in enumerate(held_out):
-        found = _posterior(fitted[fold], form, classes, others)
-        at = np.flatnonzero(np.repeat(folds == fold, np.diff(corpus.offsets)))
-        for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
-            if packed is not None:
-                packed[at] = own
-        if found.joint is not None:
-            scores[at] = found.joint.nodes
-            pairs.append(found.joint.pairs)
-    # The pairs of the parts hardly differ, and calibration needs no more than their mean.
+        posterior = _posterior(fitted[fold], form, classes, others)
+        positions = np.flatnonzero(np.repeat(folds == fold, np.diff(corpus.offsets)))
+        arrays = (nodes, posterior.nodes), (before, posterior.before), (after, posterior.after)
+        for of_all, of_fold in arrays:
+            if of_all is not None:
+                of_all[positions] = of_fold
+        if posterior.joint is not None:
+            scores[positions] = posterior.joint.nodes
+            pairs.append(posterior.joint.pairs)
+    # The pair scores of the parts hardly differ, and calibration uses only their mean.
     joint = Joint(scores, np.mean(pairs, axis=0)) if len(pairs) == folds.max() + 1 else None
-    return Prior(nodes, before, after, joint), PriorSource(of_all, form, classes)
+    return Prior(nodes, before, after, joint), PriorSource(fitted_on_all, form, classes)
 
 
 def _trained(prior: MarkovLabeler, parts: dict[str, TrainingData]) -> list[MarkovLabeler]:
-    """Clones of a labeler, fitted on parts of a corpus: at the same time where there are cores.
+    """Clones of a labeler, fitted on parts of a corpus: in parallel where there are enough cores.
 
-    A training uses few cores well. Results are the same however many run at a time. Where somebody
-    watches, or a checkpoint is kept, they run one after another.
+    A training uses few cores efficiently. Results are the same however many run in parallel. With
+    a callback, progress reports or a checkpoint they run one after another.
     """
-    jobs, watched = (
-        getattr(prior, "n_jobs", 1),
-        getattr(prior, "callback", None) or getattr(prior, "verbose", 0),
-    )
+    jobs = getattr(prior, "n_jobs", 1)
+    is_watched = getattr(prior, "callback", None) or getattr(prior, "verbose", 0)
+    is_serial = is_watched or is_checkpointed() or not hasattr(prior, "callback")
     cores = thread_count(jobs)
-    count = (
-        1 if watched or is_checkpointed() or not hasattr(prior, "callback") else min(len(parts), cores // 2)
-    )
+    count = 1 if is_serial else min(len(parts), cores // 2)
     names, stopped = list(parts), list[None]()
 
     def stop(_: object) -> None:
@@ -263,7 +263,7 @@ def _trained(prior: MarkovLabeler, parts: dict[str, TrainingData]) -> list[Marko
                 with inner_training():
                     labeler._fit_encoded(parts[name])
             except BaseException:
-                stopped.append(None)  # the others need not end what they do
+                stopped.append(None)  # the others stop too
                 raise
             return labeler.set_params(n_jobs=jobs, callback=None)
 
@@ -274,15 +274,16 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     """P(y|x) of a fitted labeler over the labels `classes`, mixed with a uniform share."""
     graph = encoded.corpus.graph
     number = {label: i for i, label in enumerate(labeler.classes_)}
-    own = [number.get(label, -1) for label in classes]  # −1: a label that it has not seen
+    columns = [number.get(label, -1) for label in classes]  # −1 for a label that it has not seen
     _check_labels(labeler, classes)
     L = len(classes)
     if isinstance(labeler, SemiCRF):
-        return Prior(_mixed(_of_labels(labeler._marginals(encoded, None), own, 0.0), L))
-    free = labeler._log_scores(encoded)
-    scores, transitions = labeler._allowed(encoded.corpus, free[0].copy(), free[1], None)
-    scores, transitions = _of_labels(scores, own, -np.inf), _of_labels(transitions, own, 0.0, pairs=True)
-    joint = _joint(*free, own) if free[1].ndim == 2 else None
+        return Prior(_mixed(_of_labels(labeler._marginals(encoded, None), columns, 0.0), L))
+    log_scores = labeler._log_scores(encoded)
+    scores, transitions = labeler._constrained(encoded.corpus, log_scores[0].copy(), log_scores[1], None)
+    scores = _of_labels(scores, columns, -np.inf)
+    transitions = _of_labels(transitions, columns, 0.0, pairs=True)
+    joint = _joint(*log_scores, columns) if log_scores[1].ndim == 2 else None
     if form == "marginals":
         nodes = inference.marginals(graph, scores, transitions, n_jobs=labeler.n_jobs)[1]
         return Prior(_mixed(nodes, L), joint=joint)
@@ -295,24 +296,24 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     return Prior(nodes, before, after, joint)
 
 
-def _joint(scores: np.ndarray, pairs: np.ndarray, own: list[int]) -> Joint | None:
-    """The scores of labelings; a label that the labeler has not seen is like the unlikeliest.
+def _joint(scores: np.ndarray, pairs: np.ndarray, columns: list[int]) -> Joint | None:
+    """The scores of labelings; labels that the labeler has not seen get the lowest scores.
 
-    None where some labels or pairs are impossible.
+    None if some labels or pairs are impossible.
     """
     if not (np.isfinite(scores).all() and np.isfinite(pairs).all()):
         return None
-    nodes = np.maximum(_of_labels(scores, own, -np.inf), scores.min(axis=1, keepdims=True))
-    return Joint(nodes, _of_labels(pairs, own, float(pairs.min()), pairs=True))
+    nodes = np.maximum(_of_labels(scores, columns, -np.inf), scores.min(axis=1, keepdims=True))
+    return Joint(nodes, _of_labels(pairs, columns, float(pairs.min()), pairs=True))
 
 
-def _of_labels(values: np.ndarray, own: list[int], unseen: float, pairs: bool = False) -> np.ndarray:
-    """Values of labels (or of pairs of labels) by their numbers, `unseen` where that is −1."""
-    if own == list(range(values.shape[-1])):  # the labels are the same, as a rule
+def _of_labels(values: np.ndarray, columns: list[int], unseen: float, pairs: bool = False) -> np.ndarray:
+    """The columns of labels (or of pairs of labels) in arrays, `unseen` for the column −1."""
+    if columns == list(range(values.shape[-1])):  # usually, all labels are the same
         return values
     around = [(0, 0)] * (values.ndim - 1 - pairs) + [(0, 1)] * (1 + pairs)
-    padded = np.pad(values, around, constant_values=unseen)[..., own]
-    return padded[..., own, :] if pairs else padded
+    padded = np.pad(values, around, constant_values=unseen)[..., columns]
+    return padded[..., columns, :] if pairs else padded
 
 
 def _mixed(probabilities: np.ndarray, outcomes: int) -> np.ndarray:

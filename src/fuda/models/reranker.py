@@ -12,8 +12,8 @@ labels than the best candidate y*, the one with the fewest (of several the base 
     α(y*) += 1,   α(ŷ) −= 1.
 
 The candidates of a structure come from a base labeler that was fitted without it: on its own
-training data a labeler makes far fewer mistakes than on new data. The base labeler that is kept is
-fitted on all structures.
+training data a labeler makes far fewer mistakes than on new data. The final base labeler is fitted
+on all structures.
 
 No re-ranking finds a labeling that is not among the candidates; `oracle_report` measures how
 much that matters.
@@ -49,7 +49,7 @@ from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
 from fuda.models.explained.markov import encoded_question
 from fuda.models.explained.reranker import RankedCandidates
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.fitting.validation import Validation
 from fuda.models.reranker_candidates import Candidates, Distinct, distinct
@@ -59,12 +59,12 @@ from fuda.storage.checkpoint import Checkpoint, part
 from fuda.training.ranking import Ranking
 
 Array = np.ndarray
-_CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates
+_CACHE_BYTES = 1 << 28  # of memory for rows of the kernel between candidates
 
 
 @dataclass(frozen=True)
 class OracleReport:
-    """How good three choices among the candidates are.
+    """The quality of three choices among the candidates.
 
     Parameters
     ----------
@@ -165,9 +165,9 @@ class Reranker(Labeler):
     ['PER', 'O', 'O', 'LOC']
     """
 
-    window = 0  # a run of nodes is its own context
+    window = 0  # the kernel itself compares the context of nodes
     _live_params = (*Labeler._live_params, "n")
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 1)  # those of the base labeler come on top
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 1)  # those of the base labeler come on top
     _defaults: ClassVar[dict[str, Any]] = {"base": CRF(), "kernel": Polynomial(2).normalized()}
 
     def __init__(
@@ -194,7 +194,7 @@ class Reranker(Labeler):
         self.n_jobs, self.random_state = n_jobs, random_state
         self.checkpoint, self.callback = checkpoint, callback
 
-    @of_one_state
+    @on_snapshot
     def predict(self, X: Any) -> Array:
         """Label structures by their best-ranked candidates.
 
@@ -208,7 +208,7 @@ class Reranker(Labeler):
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        return self._by_structure(X, self._best)
+        return self._for_each_structure(X, self._best)
 
     def _best(self, encoded: Encoded) -> Iterable[list[Any]]:
         """The labels of the best-ranked candidate of each structure."""
@@ -217,9 +217,9 @@ class Reranker(Labeler):
 
     def _predicted_labels(self, encoded: Encoded) -> Array:
         """The label numbers (N,) that are predicted."""
-        return self._numbers(list(self._best(encoded)), encoded.corpus)
+        return self._label_numbers(list(self._best(encoded)), encoded.corpus)
 
-    @of_one_state
+    @on_snapshot
     def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against that of the best other candidate.
 
@@ -241,10 +241,10 @@ class Reranker(Labeler):
         return explained(self._decision(encoded), node, top)
 
     def _decision(self, encoded: Encoded) -> Decision:
-        """What `predict` decides about one structure."""
+        """The decision of `predict` about one structure."""
         return RankedCandidates(self, encoded)
 
-    @of_one_state
+    @on_snapshot
     def oracle_report(self, X: Any, y: Any) -> OracleReport:
         """Compare base labeler, re-ranking, and the best that re-ranking could do.
 
@@ -301,7 +301,7 @@ class Reranker(Labeler):
         check_kernel(self.kernel_, types, corpus.place_of_type)
         largest = float(self.kernel_.diagonal(types).max())
         self.mixing_ = 1 / math.sqrt(largest + 1) if self.mixing is None else float(self.mixing)
-        y = self._named(encoded, data.labels)
+        y = self._labels_of_numbers(encoded, data.labels)
         by_node = None if data.position_weight is None else corpus.split(data.position_weight)
 
         base = self._fitted_params["base"]
@@ -324,7 +324,7 @@ class Reranker(Labeler):
         from sklearn.model_selection import KFold  # slow to import, and only trainings use it
 
         count = len(data.encoded.corpus)
-        found: list[Any] = [None] * count
+        all_candidates: list[Any] = [None] * count
         shuffle = self.random_state is not None
         folds = KFold(self.folds, shuffle=shuffle, random_state=self.random_state)
         for number, (others, members) in enumerate(folds.split(np.arange(count)), start=1):
@@ -333,30 +333,30 @@ class Reranker(Labeler):
                 fitted = clone(self._fitted_params["base"])._fit_encoded(some)
             listed = fitted._nbest(rest, self.n)
             for i, candidates in zip(members, listed, strict=True):
-                found[i] = candidates
-        return Candidates(found)
+                all_candidates[i] = candidates
+        return Candidates(all_candidates)
 
     def _learn(self, data: TrainingData, candidates: Candidates, wrong: Array) -> None:
         """The kernel perceptron. A structure without a mistake costs nothing."""
         encoded, sample_weight = data.encoded, data.sample_weight
         corpus, similarity = encoded.corpus, self._similarity(Numbering(encoded.corpus))
-        alike = distinct(corpus, self._flat(candidates.labels), candidates.first)
-        labelings = similarity.prepare(encoded.take(alike.structures), alike.labels, alike.first)
+        unique = distinct(corpus, self._flat(candidates.labels), candidates.first)
+        labelings = similarity.prepare(encoded.take(unique.structures), unique.labels, unique.first)
         right = candidates.best(-wrong)
         weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
-        groups = alike.groups(self._fitted_params["base_weight"] * candidates.log_p)
+        groups = unique.groups(self._fitted_params["base_weight"] * candidates.log_p)
 
         @lru_cache(max(2, _CACHE_BYTES // (8 * len(labelings.owner))))
         def row(number: int) -> Array:
             return similarity.rows(labelings, np.array([number]), labelings)[0]
 
         training = Ranking(candidates.first, right, wrong, weight, *groups)
-        of_held = [] if data.held is None else [self._candidates(data.held.encoded)]
+        held_candidates = [] if data.held is None else [self._candidates(data.held.encoded)]
 
         def predict(others: Encoded) -> list[list[Any]]:
             probe = copy(self)
-            probe._keep(training, encoded, alike)
-            return list(of_held[0].chosen(probe._ranking(others, of_held[0])))
+            probe._set_fitted(training, encoded, unique)
+            return list(held_candidates[0].chosen(probe._ranking(others, held_candidates[0])))
 
         validation = Validation(training, data.held, predict)
         checkpoint = Checkpoint(validation)
@@ -369,25 +369,25 @@ class Reranker(Labeler):
         checkpoint.finish()
         if data.held is not None:
             self.validation_curve_ = validation.curve
-        self._keep(training, encoded, alike)
+        self._set_fitted(training, encoded, unique)
 
-    def _keep(self, training: Ranking, encoded: Encoded, alike: Distinct) -> None:
-        """Keep what has been learned: the distinct candidates with coefficients, and these."""
+    def _set_fitted(self, training: Ranking, encoded: Encoded, unique: Distinct) -> None:
+        """Set fitted attributes: the distinct candidates with coefficients, and these."""
         self.mistakes_, corpus = training.mistakes, encoded.corpus
         self.n_iter_ = len(self.mistakes_)
-        alpha: Array = np.bincount(alike.of, training.alpha)
-        lag = np.bincount(alike.of, training.lag)
+        alpha: Array = np.bincount(unique.of, training.alpha)
+        lag = np.bincount(unique.of, training.lag)
         if self.average:
             alpha = alpha - lag / (self.n_iter_ * len(corpus))
-        kept = np.flatnonzero(alpha)
-        owner = np.repeat(np.arange(len(alike.structures)), np.diff(alike.first))
-        owners, counts = np.unique(owner[kept], return_counts=True)
-        self.support_structures_ = [corpus.structures[i] for i in alike.structures[owners]]
-        sizes = np.diff(corpus.offsets)[alike.structures[owner]]
+        support = np.flatnonzero(alpha)
+        owner = np.repeat(np.arange(len(unique.structures)), np.diff(unique.first))
+        owners, counts = np.unique(owner[support], return_counts=True)
+        self.support_structures_ = [corpus.structures[i] for i in unique.structures[owners]]
+        sizes = np.diff(corpus.offsets)[unique.structures[owner]]
         ends = np.cumsum(sizes)
-        self.support_labels_ = alike.labels[ranges((ends - sizes)[kept], sizes[kept])]
+        self.support_labels_ = unique.labels[ranges((ends - sizes)[support], sizes[support])]
         self.support_first_ = np.cumsum([0, *counts])
-        self.alpha_ = alpha[kept]
+        self.alpha_ = alpha[support]
 
     def _similarity(self, numbering: Numbering) -> Similarity:
         label_gram = np.eye(len(self.classes_))
@@ -404,14 +404,14 @@ class Reranker(Labeler):
         return Candidates(list(self.base_._nbest(known, self.n)))
 
     def _ranking(self, encoded: Encoded, candidates: Candidates) -> Array:
-        """(m,) g of all candidates."""
+        """g (m,) of all candidates."""
         ranking = self._fitted_params["base_weight"] * candidates.log_p
         if not len(self.alpha_):
             return ranking
-        similarity, support = self._prepare(self.alpha_, self._support)
-        alike = distinct(encoded.corpus, self._flat(candidates.labels), candidates.first)
-        new = similarity.prepare(encoded.take(alike.structures), alike.labels, alike.first)
-        ranking, number, group = alike.groups(ranking)
+        similarity, support = self._cached_for(self.alpha_, self._support)
+        unique = distinct(encoded.corpus, self._flat(candidates.labels), candidates.first)
+        new = similarity.prepare(encoded.take(unique.structures), unique.labels, unique.first)
+        ranking, number, group = unique.groups(ranking)
         for a, b in pairwise(self.support_first_.tolist()):
             ranking += (self.alpha_[a:b] @ similarity.rows(support, np.arange(a, b), new))[number]
         return ranking[group]
@@ -467,7 +467,7 @@ class Reranker(Labeler):
             raise DataError("its support candidates do not fit its structures and labels")
         self.base_, self.support_structures_, self.mixing_ = base, structures, float(mixing[0])
         self.support_labels_, self.support_first_, self.alpha_ = labels, first, alpha
-        if structures:  # what training compared can be compared
+        if structures:  # raises DataError now if the kernel cannot compare them
             longest = int(first[np.argmax(list(map(len, structures)))])
             similarity, support = self._support()
             similarity.rows(support, np.array([longest]), support)

@@ -1,8 +1,8 @@
-"""The candidates of a Reranker, and which of them are alike.
+"""The candidates of a Reranker, and which of them are equal.
 
-Candidates with equal labels of equal structures have equal kernel values, so that these are
-computed once for all of them: single words that occur again and again have few *distinct*
-candidates, however many structures there are.
+Candidates with equal labels of equal structures have equal kernel values, which are computed only
+once: single words that occur many times have few *distinct* candidates, however many structures
+there are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class Candidates:
-    """What the base labeler lists: of each structure pairs (labels, log P(y|x)), best first.
+    """The candidates that the base labeler lists: pairs (labels, log P(y|x)), best first.
 
     Structure i has the candidates numbered first[i] .. first[i+1] − 1; `log_p` (m,) is that of
     all.
@@ -27,19 +27,19 @@ class Candidates:
 
     def __init__(self, listed: list[list[tuple[list[Any], float]]]) -> None:
         self.first = np.cumsum([0, *map(len, listed)])
-        self.labels = [labels for own in listed for labels, _ in own]
-        self.log_p = np.array([log_p for own in listed for _, log_p in own])
+        self.labels = [labels for candidates in listed for labels, _ in candidates]
+        self.log_p = np.array([log_p for candidates in listed for _, log_p in candidates])
 
     def best(self, ranking: Array) -> Array:
-        """(n,) the candidate of each structure that ranks highest, of several the first."""
+        """The highest-ranked candidate (n,) of each structure, of several the first."""
         return np.array([a + int(ranking[a:b].argmax()) for a, b in pairwise(self.first.tolist())])
 
     def chosen(self, ranking: Array) -> Array:
-        """The labels of the candidates that rank highest."""
+        """The labels of the highest-ranked candidates."""
         return as_object_array([self.labels[c] for c in self.best(ranking)])
 
     def wrong(self, y: Any, weight: list[Array] | None = None) -> Array:
-        """(m,) the number of wrong labels of each candidate, or the sum of their weights."""
+        """The number (m,) of wrong labels of each candidate, or the sum of their weights."""
         counts = np.zeros(len(self.labels))
         for i, (a, b) in enumerate(pairwise(self.first.tolist())):
             known = [(t, label) for t, label in enumerate(y[i]) if label is not None]
@@ -70,11 +70,11 @@ class Distinct(NamedTuple):
     of: Array
 
     def groups(self, values: Array) -> tuple[Array, Array, Array]:
-        """Divide candidates into groups that are alike and have one value each.
+        """Group candidates that are equal and have equal values.
 
         Returns
         -------
-        own : array
+        group_values : array
             The value of each group.
         of_group : array of int
             The number of each group among the distinct candidates.
@@ -85,12 +85,12 @@ class Distinct(NamedTuple):
             return values.copy(), self.of, np.arange(len(values))
         keys = np.empty(len(values), dtype=[("of", np.int64), ("value", np.float64)])
         keys["of"], keys["value"] = self.of, values
-        found, group = np.unique(keys, return_inverse=True)
-        return found["value"].copy(), found["of"].copy(), group
+        groups, group = np.unique(keys, return_inverse=True)
+        return groups["value"].copy(), groups["of"].copy(), group
 
 
 def distinct(corpus: Corpus, labels: Array, first: Array) -> Distinct:
-    """Find out which candidates of the structures of a corpus are alike.
+    """Find the distinct candidates of the structures of a corpus.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def distinct(corpus: Corpus, labels: Array, first: Array) -> Distinct:
     Returns
     -------
     Distinct
-        The distinct ones, in the order in which they come first.
+        The distinct candidates, in the order of their first occurrence.
     """
     numbers: dict[tuple[bytes, bytes], int] = {}
     structures: list[int] = []
@@ -122,6 +122,6 @@ def distinct(corpus: Corpus, labels: Array, first: Array) -> Distinct:
             key = labels[at : at + size].tobytes()
             owner[c], place[c] = number, known[number].setdefault(key, len(known[number]))
             at += size
-    each = np.cumsum([0, *map(len, known)])
-    found = np.frombuffer(b"".join(key for own in known for key in own), dtype=np.int64)
-    return Distinct(np.array(structures), found.copy(), each, each[owner] + place)
+    starts = np.cumsum([0, *map(len, known)])
+    distinct_labels = np.frombuffer(b"".join(key for keys in known for key in keys), dtype=np.int64)
+    return Distinct(np.array(structures), distinct_labels.copy(), starts, starts[owner] + place)

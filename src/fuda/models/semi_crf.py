@@ -29,7 +29,7 @@ from fuda.inference.segments import FREE, Limits, Scores, expectations, log_part
 from fuda.models.base import Labeler
 from fuda.models.explained.named_weights import feature_names, largest
 from fuda.models.explained.segments import Segmentations, segment_decision, segmentations
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
@@ -65,10 +65,10 @@ class SemiCRF(MarkovLabeler):
         How many neighbours to each side are seen, with weights of their own. None is 1, with the
         features of residues 7, of bases 6, and 0 for dicts, lists and sets of features.
     max_length : int or None, default=None
-        The largest number of nodes that are seen as a whole, up to 1,000, and for each kind of
-        segment no more than the longest one in the data. None is what 99 % of the segments of a
-        kind do not exceed, up to 30. Longer segments are several stretches that are joined. Time
-        grows with it.
+        The largest number of nodes of a segment that is scored as one unit, up to 1,000, and for
+        each kind of segment no more than the longest one in the data. None is the length that 99 %
+        of the segments of a kind do not exceed, up to 30. Longer segments are composed of several
+        stretches. The time of training grows with it.
     decode : {"viterbi", "posterior"} or None, default=None
         Predict the best labeling as a whole, or the best label of each node. None is "posterior"
         for residues, whose labels are uncertain and long, and "viterbi" for all else.
@@ -105,7 +105,7 @@ class SemiCRF(MarkovLabeler):
     kinds_ : list
         The kinds of segments: the types of the labels and O, or the labels.
     longest_ : ndarray of shape (n_kinds,)
-        For each kind, the largest number of nodes that are seen as a whole.
+        For each kind, the largest number of nodes of a segment that is scored as one unit.
     scheme_ : str or None
         The scheme of the labels; None where their runs are segments.
     transitions_ : ndarray of shape (n_kinds, n_kinds)
@@ -210,12 +210,12 @@ class SemiCRF(MarkovLabeler):
         """
         data = self._labelled(X, y, sample_weight, None)
         self._labels.check(data.labels, data.encoded.corpus)
-        scores, limits = self._problem(data.encoded), self._limits(data.encoded, data.labels)
+        scores, limits = self._segment_scores(data.encoded), self._limits(data.encoded, data.labels)
         lost = log_partition(scores, FREE, self.n_jobs) - log_partition(scores, limits, self.n_jobs)
         weight = 1.0 if data.sample_weight is None else data.sample_weight
         return float((lost * weight).sum()) + self._fitted_params["l2"] * float(self.weights_ @ self.weights_)
 
-    @of_one_state
+    @on_snapshot
     def predict_segments(self, X: Any, known: Any = None, least: float = 0.01) -> np.ndarray:
         """Find segments with their probabilities, whether they are in the best labeling or not.
 
@@ -224,7 +224,7 @@ class SemiCRF(MarkovLabeler):
         X : list of sequences
             The sequences.
         known : list of lists, optional
-            Labels that are given, one list per sequence, None where the label is open.
+            Labels that are known, one list per sequence, None where the label is open.
         least : float, default=0.01
             The least probability of a segment that is listed.
 
@@ -245,26 +245,26 @@ class SemiCRF(MarkovLabeler):
         if not is_number(least, 1e-12, 1.0):
             raise DataError(f"least={short(least)}: give a probability, above 0 and at most 1")
 
-        def found(encoded: Encoded) -> list[list[tuple[Any, int, int, float]]]:
-            scores, limits = self._problem(encoded), self._known(encoded, known)
+        def segments(encoded: Encoded) -> list[list[tuple[Any, int, int, float]]]:
+            scores, limits = self._segment_scores(encoded), self._limits_of_known(encoded, known)
             names, outside = self.kinds_, self._labels.outside
             return [
                 [
                     (names[a], s, e, p)
-                    for a, s, e, p in sorted(own, key=lambda x: (x[1], -x[3]))
+                    for a, s, e, p in sorted(likely, key=lambda x: (x[1], -x[3]))
                     if not outside[a]
                 ]
-                for own in likely_segments(scores, float(least), limits, self.n_jobs)
+                for likely in likely_segments(scores, float(least), limits, self.n_jobs)
             ]
 
-        return self._by_structure(X, found)
+        return self._for_each_structure(X, segments)
 
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
         """Find the features of largest absolute weight for each kind of segment.
 
         ``[-1] w=in`` is a feature of the node before any node of the segment, ``first [-1] w=in``
         of the node before the first one, ``last [0] w=York`` of the last one; ``nodes=2`` and
-        ``lower=new york`` are features of the whole.
+        ``lower=new york`` are features of the whole segment.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class SemiCRF(MarkovLabeler):
 
     def _named_weights(self) -> tuple[list[str], Array]:
         """The weights by kind (rows, K), with the names of the rows."""
-        layout, own = self._layout, feature_names(self.encoder_)
+        layout, features = self._layout, feature_names(self.encoder_)
         parts, K, wide = layout.views(self.weights_), len(layout.longest), layout.wide
         nodes = np.concatenate(parts.channels)
         tables = [nodes[:, :K]]
@@ -289,7 +289,7 @@ class SemiCRF(MarkovLabeler):
             for table in [*np.split(nodes[:, K:], 2, axis=1), parts.lengths, parts.texts]:
                 tables.append(np.zeros((len(table), K)))
                 tables[-1][:, wide] = table
-        names = [f"{place}{name}" for place in ("", "first ", "last ") for name in own]
+        names = [f"{place}{name}" for place in ("", "first ", "last ") for name in features]
         names += [*length_names(int(self.longest_.max())), *self._texts_.names]
         return names[: sum(map(len, tables))], np.concatenate(tables)
 
@@ -324,13 +324,13 @@ class SemiCRF(MarkovLabeler):
                 "position_weight weighs nodes, and SemiCRF learns segments; give sample_weight, or choose "
                 "CRF with loss='pointwise' or 'markov'"
             )
-        corpus, given = data.encoded.corpus, data.labels.astype(np.int64)
-        self.scheme_ = scheme_of(self.scheme, data.classes, given, corpus.offsets)
+        corpus, numbers = data.encoded.corpus, data.labels.astype(np.int64)
+        self.scheme_ = scheme_of(self.scheme, data.classes, numbers, corpus.offsets)
         labels = self._labels
-        labels.check(given, corpus)
-        self.longest_ = labels.longest(given, corpus.offsets, self.max_length)
-        found = labels.segments(given, corpus.offsets)
-        self._texts_ = SegmentTexts.learned(corpus, found[self.longest_[found[:, 0]] > 1])
+        labels.check(numbers, corpus)
+        self.longest_ = labels.longest(numbers, corpus.offsets, self.max_length)
+        segments = labels.segments(numbers, corpus.offsets)
+        self._texts_ = SegmentTexts.learned(corpus, segments[self.longest_[segments[:, 0]] > 1])
         loss = self._training_loss(data)
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
@@ -339,9 +339,9 @@ class SemiCRF(MarkovLabeler):
 
         def measure(z: Array) -> Spectrum:
             sample = data.take(sample_of(corpus))
-            given = self._training_loss(sample), z / scale, curvature, self.l2
+            problem = self._training_loss(sample), z / scale, curvature, self.l2
             share, overlap = corpus.size / sample.encoded.corpus.size, features_per_node(sample.encoded)
-            return leading_curvature(*given, share, overlap)
+            return leading_curvature(*problem, share, overlap)
 
         levelled = curvature ** (POWER - DEFLATED_POWER)
         deflation = Deflation(levelled, measure, self.n_jobs) if corpus.size >= LEAST_NODES else None
@@ -354,16 +354,16 @@ class SemiCRF(MarkovLabeler):
     def _training_loss(self, data: TrainingData) -> SegmentLoss:
         encoded, labels = data.encoded, data.labels.astype(np.int64)
         rows, limits = self._texts_.rows(encoded.corpus), self._limits(encoded, labels)
-        known = np.logical_and.reduceat(labels >= 0, encoded.corpus.offsets[:-1])
-        about = self._layout, self._allowed_segments(), data.sample_weight, self.n_jobs
-        return SegmentLoss(encoded, rows, limits, known, *about)
+        is_known = np.logical_and.reduceat(labels >= 0, encoded.corpus.offsets[:-1])
+        settings = self._layout, self._allowed_segments(), data.sample_weight, self.n_jobs
+        return SegmentLoss(encoded, rows, limits, is_known, *settings)
 
     def _limits(self, encoded: Encoded, labels: Array) -> Limits:
         return Limits(*self._labels.limits(labels, encoded.corpus.offsets))
 
-    def _known(self, encoded: Encoded, known: Any) -> Limits:
-        """What known labels leave, as the user gave them."""
-        return FREE if known is None else self._limits(encoded, self._numbers(known, encoded.corpus))
+    def _limits_of_known(self, encoded: Encoded, known: Any) -> Limits:
+        """The labels and bounds that known labels permit; `known` is as passed to `predict`."""
+        return FREE if known is None else self._limits(encoded, self._label_numbers(known, encoded.corpus))
 
     def _predictor(self) -> tuple[SegmentWeights, LinearFunction, ByKind]:
         """The weights in the form that predictions use."""
@@ -372,34 +372,36 @@ class SemiCRF(MarkovLabeler):
         by_kind = layout.by_kind(parts, self._allowed_segments())
         return layout, LinearFunction(layout.columns, parts.channels), by_kind
 
-    def _problem(self, encoded: Encoded, penalty: float = 0.0) -> Scores:
-        """What segmentations of sequences score."""
-        layout, function, by_kind = self._prepare(self.weights_, self._predictor)
+    def _segment_scores(self, encoded: Encoded, penalty: float = 0.0) -> Scores:
+        """The scores of the segments of sequences, with a penalty of nodes labelled O."""
+        layout, function, by_kind = self._cached_for(self.weights_, self._predictor)
         nodes, corpus = function.of(encoded), encoded.corpus
         if penalty:
             nodes[:, : len(layout.longest)] -= penalty * self._labels.outside
         return layout.scores(nodes, by_kind, corpus.offsets, self._texts_.rows(corpus))
 
-    def _best(self, encoded: Encoded, known: Any) -> Array:
-        scores, limits = self._problem(encoded, self.outside_penalty), self._known(encoded, known)
+    def _best_labels(self, encoded: Encoded, known: Any) -> Array:
+        scores = self._segment_scores(encoded, self.outside_penalty)
+        limits = self._limits_of_known(encoded, known)
         if self._decoding == "viterbi":
-            return self._best_of(scores, limits)[1]
-        return inference.viterbi(encoded.corpus.graph, *self._right(encoded, scores, limits), self.n_jobs)[0]
+            return self._best_labelings(scores, limits)[1]
+        marginals, transitions = self._constrained_marginals(encoded, scores, limits)
+        return inference.viterbi(encoded.corpus.graph, marginals, transitions, self.n_jobs)[0]
 
-    def _best_of(self, scores: Scores, limits: Limits) -> tuple[float, Array]:
-        """The score and the label numbers of the best labelings."""
-        found = [listed[0] for listed in nbest(scores, 1, limits, self.n_jobs)]
-        labels = self._labels.label_of.ravel()[np.concatenate([roles for roles, _ in found])]
-        return sum(score for _, score in found), labels
+    def _best_labelings(self, scores: Scores, limits: Limits) -> tuple[float, Array]:
+        """The total score of the best labelings of all sequences, and their label numbers."""
+        best = [candidates[0] for candidates in nbest(scores, 1, limits, self.n_jobs)]
+        labels = self._labels.label_of.ravel()[np.concatenate([roles for roles, _ in best])]
+        return sum(score for _, score in best), labels
 
     def _decision(self, encoded: Encoded, known: Any = None) -> Decision:
         return segment_decision(self, encoded, known)
 
-    def _whole_decision(self, encoded: Encoded) -> Segmentations:
+    def _labeling_decision(self, encoded: Encoded) -> Segmentations:
         return segmentations(self, encoded)
 
-    def _right(self, encoded: Encoded, scores: Scores, limits: Limits) -> tuple[Array, Array]:
-        """The probabilities of labels, −inf where impossible, and of label pairs likewise."""
+    def _constrained_marginals(self, encoded: Encoded, scores: Scores, limits: Limits) -> tuple[Array, Array]:
+        """The probabilities of labels, −inf where impossible; for label pairs, 0 or −inf."""
         graph, table = encoded.corpus.graph, self._label_marginals(scores, limits)
         pairs = np.zeros((len(self.classes_),) * 2)
         if len(limits.boundary_flags):
@@ -409,30 +411,31 @@ class SemiCRF(MarkovLabeler):
         return table, pairs
 
     def _marginals(self, encoded: Encoded, known: Any) -> Array:
-        return self._label_marginals(self._problem(encoded), self._known(encoded, known))
+        return self._label_marginals(self._segment_scores(encoded), self._limits_of_known(encoded, known))
 
     def _label_marginals(self, scores: Scores, limits: Limits) -> Array:
-        """(N, L) the probabilities of labels, from those of roles in segments."""
-        found, labels = expectations(scores, limits, n_jobs=self.n_jobs), self._labels
-        first, last = found.first - found.single, found.last - found.single
-        roles = found.inside - found.first - last, last, first, found.single
-        table = np.zeros((len(found.inside), len(self.classes_)))
+        """The probabilities (N, L) of labels, from those of roles in segments."""
+        expected, labels = expectations(scores, limits, n_jobs=self.n_jobs), self._labels
+        first, last = expected.first - expected.single, expected.last - expected.single
+        roles = expected.inside - expected.first - last, last, first, expected.single
+        table = np.zeros((len(expected.inside), len(self.classes_)))
         for role, values in enumerate(roles):
             for kind, label in enumerate(labels.label_of[:, role].tolist()):
                 if label >= 0:
                     table[:, label] += values[:, kind]
-        table = np.where(table < 1e-14, 0.0, table)  # differences of equal numbers
+        table = np.where(table < 1e-14, 0.0, table)  # rounding errors of differences of equal numbers
         total = table.sum(axis=1)
-        lost = ~(np.isfinite(total) & (total > 0))  # of scores so large that sums lose all digits
-        if lost.any():
-            table[lost] = np.eye(len(self.classes_))[self._best_of(scores, limits)[1][lost]]
-            total[lost] = 1.0
+        # Scores may be so large that sums lose all digits.
+        unusable = ~(np.isfinite(total) & (total > 0))
+        if unusable.any():
+            table[unusable] = np.eye(len(self.classes_))[self._best_labelings(scores, limits)[1][unusable]]
+            total[unusable] = 1.0
         return table / total[:, None]
 
     def _nbest(
         self, encoded: Encoded, n: int, known: Any = None, scale: float = 1.0
     ) -> list[list[tuple[list[Any], float]]]:
-        scores, limits = self._problem(encoded), self._known(encoded, known)
+        scores, limits = self._segment_scores(encoded), self._limits_of_known(encoded, known)
         log_z, names = log_partition(scores, limits, self.n_jobs), self._labels.label_of.ravel()
         return [
             [([self.classes_[k] for k in names[roles]], min(0.0, score - z)) for roles, score in listed]

@@ -1,4 +1,4 @@
-"""Where the files of a corpus are: in a folder of its own below the given one, or in that one."""
+"""The files of a corpus: in a folder with its name below the data folder, or in that folder."""
 
 from __future__ import annotations
 

@@ -64,13 +64,13 @@ def cross_validated(
         score, k = result.reports[-1].label_scores.micro.f1, len(result.reports)
         progress(f"{method}, fold {k} of {count}: label F1 {100 * score:.2f}")
 
-    found = cross_validate(model, data.X, data.y, splits(len(data), count, seed=None), after_fold)
+    result = cross_validate(model, data.X, data.y, splits(len(data), count, seed=None), after_fold)
     return Row(
         method,
-        found.accuracy,
-        found.figure(lambda report: report.label_scores.micro.precision),
-        found.figure(lambda report: report.label_scores.micro.recall),
-        found.label_f1,
-        found.entity_f1,
-        sum(times.cpu for times in [*found.fits, *found.predicts]),
+        result.accuracy,
+        result.figure(lambda report: report.label_scores.micro.precision),
+        result.figure(lambda report: report.label_scores.micro.recall),
+        result.label_f1,
+        result.entity_f1,
+        sum(times.cpu for times in [*result.fits, *result.predicts]),
     )

@@ -66,8 +66,8 @@ def site_curves(rows: Sequence[phosphorylation.Row], curve: Curve, *, ax: Any = 
     """
     at = np.linspace(0, 1, 201)
     for row, color in zip(rows, COLORS, strict=False):
-        found = np.array([np.interp(at, *curve(fold.sites, fold.scores)) for fold in row.folds])
-        mean, spread = found.mean(axis=0), found.std(axis=0)
+        curves = np.array([np.interp(at, *curve(fold.sites, fold.scores)) for fold in row.folds])
+        mean, spread = curves.mean(axis=0), curves.std(axis=0)
         area = row.roc if curve is roc else row.precision
         ax.plot(at, mean, color=color, label=f"{row.method}: {area.mean:.1f} ± {area.deviation:.1f}")
         ax.fill_between(at, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0)
@@ -139,9 +139,9 @@ def gene(locus: Locus, predicted: Exons, *, ax: Any = None) -> Any:
 def draw_gene(row: genes.Row, data: str | Path, folder: str | Path) -> None:
     """Draw the locus of many exons with median correlation, of folds not used for any choice."""
     loci = load(data)
-    found = genes.accuracy(loci, row.predicted)["correlation"]
+    correlation = genes.accuracy(loci, row.predicted)["correlation"]
     unseen = np.concatenate(genes.folds_of(loci)[genes.DEVELOPED_ON :])
     most = np.array([len(loci[i].exons) for i in unseen])
     unseen = unseen[most >= min(_MANY, most.max())]
-    middle = unseen[np.argsort(found[unseen], kind="stable")[len(unseen) // 2]]
+    middle = unseen[np.argsort(correlation[unseen], kind="stable")[len(unseen) // 2]]
     save(gene(loci[middle], row.predicted[middle]), folder, "gene")

@@ -60,14 +60,17 @@ TIED: dict[str, tuple[float, list[tuple[str, str]]]] = {
     "stop": (np.log(64 / 3), [("stop", "T")]),
 }
 COUNTED = np.array([weight for weight, _ in TIED.values()])
-_L2 = 1.0  # of the distance from these weights
+# The weight of the squared distance from these weights.
+_L2 = 1.0
 _ITERATIONS = 25
-_PIECE = 400  # bases of a piece of a training locus
-_KEPT = 16  # one of so many pieces without exons is learned from, with this weight
+# The number of bases of a piece of a training locus.
+_PIECE = 400
+# Of so many pieces without exons, one is learned from, with this weight.
+_SAMPLED_ONE_IN = 16
 
 
 class Machine:
-    """States, the steps between them and what bases forbid.
+    """States, the steps between them, and the states that bases exclude.
 
     Parameters
     ----------
@@ -86,13 +89,13 @@ class Machine:
 
     @cached_property
     def ties(self) -> Array:
-        """What each weight is of: (weights, columns, states), of 0 and 1."""
-        found = np.zeros((len(TIED), len(COLUMNS), len(self.states)))
+        """Where each weight applies: (weights, columns, states) of 0 and 1."""
+        ties = np.zeros((len(TIED), len(COLUMNS), len(self.states)))
         for k, (_, parts) in enumerate(TIED.values()):
             for column, kinds in parts:
                 members = [j for j, state in enumerate(self.states) if state.startswith(tuple(kinds.split()))]
-                found[k, COLUMNS.index(column), members] = 1.0
-        return found
+                ties[k, COLUMNS.index(column), members] = 1.0
+        return ties
 
     def scores(self, features: Array, weights: Array) -> Array:
         """Return the scores (n, states) of bases."""
@@ -113,17 +116,17 @@ class Machine:
         at = signals(bases)
         at["D"], at["A"] = np.concatenate([at["GT"], at["GC"]]), at["AG"]
         only = {"S": at["ATG"], "T": at["stop"], "D": at["D"], "A": at["A"]}
-        found = np.zeros((len(bases), len(self.states)), dtype=bool)
+        forbidden = np.zeros((len(bases), len(self.states)), dtype=bool)
         for k, state in enumerate(self.states):
             if state[0] in only:
-                found[:, k] = True
-                found[only[state[0]], k] = False
-        found[at["stop"], self.number["E2"]] = True
+                forbidden[:, k] = True
+                forbidden[only[state[0]], k] = False
+        forbidden[at["stop"], self.number["E2"]] = True
         if len(self.states) == len(STATES):
-            self._forbid_stops(bases, found)
-        return found
+            self._forbid_stops(bases, forbidden)
+        return forbidden
 
-    def _forbid_stops(self, bases: Array, found: Array) -> None:
+    def _forbid_stops(self, bases: Array, forbidden: Array) -> None:
         """Forbid what introns cannot remember, and what would make a stop codon after them."""
 
         def ends(*texts: str) -> Array:
@@ -139,19 +142,19 @@ class Machine:
             "E1.T": two[1 : len(bases) + 1], "E2.TA": ends("A", "G")[here], "E2.TG": ends("A")[here],
         }  # fmt: skip
         for state, rule in rules.items():
-            found[:, self.number[state]] |= rule
+            forbidden[:, self.number[state]] |= rule
 
     def labels(self, locus: Locus) -> Array:
         """Return the states of a locus whose gene is known, what is remembered left out."""
         place = positions(locus)
-        found = np.where(place < 0, self.number["N"], self.number["E0"] + place)
+        states = np.where(place < 0, self.number["N"], self.number["E0"] + place)
         passed = 0
         for (start, end), (following, _) in zip(locus.exons, locus.exons[1:], strict=False):
             passed += end - start
             for kind, part in (("I", slice(end, following)), ("D", end), ("A", following - 1)):
-                found[part] = self.number[f"{kind}{passed % 3}"]
-        found[locus.exons[0][0]], found[locus.exons[-1][1] - 1] = self.number["S"], self.number["T"]
-        return found
+                states[part] = self.number[f"{kind}{passed % 3}"]
+        states[locus.exons[0][0]], states[locus.exons[-1][1] - 1] = self.number["S"], self.number["T"]
+        return states
 
     def predict(self, bases: Array, scores: Array, steps: Array) -> tuple[list[tuple[int, int]], float]:
         """Return the exons of the best states and their score; a locus begins and ends outside."""
@@ -199,9 +202,9 @@ def pieces_of(machine: Machine, loci: Sequence[Locus], features: Sequence[Array]
             part = slice(start, start + _PIECE)
             is_quiet = np.isin(labels[part], quiet).all()
             known = machine.allowed[labels[part][:-1], labels[part][1:]].all()
-            if known and (not is_quiet or random.rand() < 1 / _KEPT):
+            if known and (not is_quiet or random.rand() < 1 / _SAMPLED_ONE_IN):
                 parts.append((rows[part], forbidden[part], labels[part]))
-                weights.append(float(_KEPT) if is_quiet else 1.0)
+                weights.append(float(_SAMPLED_ONE_IN) if is_quiet else 1.0)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     offsets = np.cumsum([0, *(len(part[2]) for part in parts)])
     return Pieces(columns[0], columns[1], columns[2], np.array(weights), offsets)

@@ -1,4 +1,4 @@
-"""The best gene structure where exons are segments, whose lengths count.
+"""The best gene structure with exons as segments, whose lengths are scored.
 
 States other than exons are those of `fuda.reproduce.genes`: bases outside of genes, and
 introns by how many bases of a codon came before and which of T, TA and TG they were. An exon
@@ -25,13 +25,16 @@ from fuda.reproduce.gene_signals import signals
 Array = np.ndarray
 LONGEST = 20_000
 KINDS = ("initial", "internal", "terminal", "single")
-_BROAD = 0.1, 150.0, 1.2  # the share, median and spread (of logarithms) of a distribution for all
-_BANDWIDTH = 0.3  # of logarithms of lengths
-_OUTSIDE = -1  # where an exon follows no intron
+# The share, median and spread (of logarithms) of a broad distribution that all kinds share.
+_BROAD = 0.1, 150.0, 1.2
+# The bandwidth of the estimate over logarithms of lengths.
+_BANDWIDTH = 0.3
+# The number in place of that of an intron if an exon begins a gene.
+_OUTSIDE = -1
 
 
 class Scores(NamedTuple):
-    """What counts for gene structures in n bases; −inf where a signal is not.
+    """The scores of gene structures in n bases; −inf where there is no signal.
 
     Attributes
     ----------
@@ -78,19 +81,19 @@ def log_lengths(exons: Sequence[Sequence[tuple[int, int]]]) -> Array:
             first, last = k == 0, k == len(gene) - 1
             kind = "single" if first and last else "initial" if first else "terminal" if last else "internal"
             seen[kind].append(end - start)
-    found = np.full((len(KINDS), LONGEST + 1), -np.inf)
+    log_p = np.full((len(KINDS), LONGEST + 1), -np.inf)
     lengths = np.log(np.arange(1, LONGEST + 1))
     share, median, spread = _BROAD
-    for row, kind in zip(found, KINDS, strict=True):
+    for row, kind in zip(log_p, KINDS, strict=True):
         density = share * _normal(lengths - np.log(median), spread)
         for length in seen[kind]:
             density += (1 - share) / len(seen[kind]) * _normal(lengths - np.log(length), _BANDWIDTH)
         row[1:] = np.log(density) - lengths
-    return found
+    return log_p
 
 
 def segment_scores(bases: Array, scores: Array, steps: Array, lengths: Array) -> Scores:
-    """Return what counts for segments by the scores of a chain of the states `PLAIN`.
+    """Return the scores of segments from those of a chain of the states `PLAIN`.
 
     Parameters
     ----------
@@ -105,7 +108,7 @@ def segment_scores(bases: Array, scores: Array, steps: Array, lengths: Array) ->
     Returns
     -------
     Scores
-        What counts. Steps out of exons are left to the lengths of exons.
+        The scores. Steps out of exons are scored by the lengths of exons.
     """
     at, number, here = signals(bases), PLAIN.index, np.arange(len(bases))
     coding = scores[:, [number("E0"), number("E1"), number("E2")]]
@@ -114,10 +117,10 @@ def segment_scores(bases: Array, scores: Array, steps: Array, lengths: Array) ->
         np.cumsum(coding[here, (here - frame) % 3], out=row[1:])
 
     def signal(values: Array, *names: str) -> Array:
-        found = np.full(len(bases), -np.inf)
+        at_signals = np.full(len(bases), -np.inf)
         for name in names:
-            found[at[name]] = values[at[name]]
-        return found
+            at_signals[at[name]] = values[at[name]]
+        return at_signals
 
     def step(a: str, b: str) -> float:
         return float(steps[number(a), number(b)])
@@ -191,8 +194,8 @@ def _extend(start: int, intron: int, value: float, scores: Scores, best: Array, 
         else:
             second = base
         end = t + 1
-        whole = intron >= 0 or end - start >= 3  # no intron interrupts the start codon
-        if whole and end < len(bases) and scores.donor[end] > -np.inf:
+        may_end = intron >= 0 or end - start >= 3  # no intron interrupts the start codon
+        if may_end and end < len(bases) and scores.donor[end] > -np.inf:
             total = value + frames[frame, end] - frames[frame, start] + scores.donor[end]
             total += scores.lengths[opening, end - start]
             following = _remembered(position, first, base)
@@ -231,7 +234,7 @@ def best_exons(scores: Scores) -> tuple[list[tuple[int, int]], float]:
     Parameters
     ----------
     scores : Scores
-        What counts.
+        The scores.
 
     Returns
     -------
@@ -241,7 +244,7 @@ def best_exons(scores: Scores) -> tuple[list[tuple[int, int]], float]:
         The score of the structure.
     """
     back, entered, score = _forward(scores)
-    found: list[tuple[int, int]] = []
+    exons: list[tuple[int, int]] = []
     t, state = len(scores.bases) - 1, 6
     while t > 0:
         if not entered[t, state]:
@@ -249,7 +252,7 @@ def best_exons(scores: Scores) -> tuple[list[tuple[int, int]], float]:
             continue
         end, row = (t, t - 1) if state == 6 else (t, t)
         start, state = back[row, state].tolist()
-        found.append((start, end))
+        exons.append((start, end))
         t = start - 1 if state == _OUTSIDE else start - 2
         state = 6 if state == _OUTSIDE else state
-    return found[::-1], score
+    return exons[::-1], score

@@ -1,7 +1,8 @@
-"""What bases tell of genes: loci, counts of what is seen in them, and features made of the counts.
+"""Signals of genes in bases: loci, counts of words and sites in them, features from counts.
 
-Counts of loci add up, so that the features of a locus can be made of the other loci alone: those
-of training loci are then as good as those of new ones, and weights learned on them hold.
+Counts of loci add up, so that the features of a locus can be computed from the other loci alone:
+the features of training loci then are as reliable as those of new loci, and so are weights that
+are learned on them.
 
 A base t has these features (`COLUMNS`), all others are 0:
 
@@ -45,14 +46,16 @@ COLUMNS = (
 _FILE = "loci.tar.gz"
 _STOPS = ("TAA", "TAG", "TGA")
 _WORD = 14  # the length of words that repeats are found by
-_AROUND = 20  # bases to each side whose words tell whether a base is in a repeat
-_FULL = 15  # words among these that make it one for sure
+# A base is in a repeat if enough words that end up to this many bases from it are repeated; with
+# at least `_FULL` such words, the feature is 1.
+_AROUND = 20
+_FULL = 15
 _GC_AROUND = 250
-# What the model of one base less before it counts, in bases, for 0 to 5 bases before.
+# The weight, in bases, of the model with one base of context less, for 0 to 5 bases of context.
 _BACKED_OFF = (20.0, 20.0, 20.0, 50.0, 500.0, 2000.0)
 _SITE_BACKED_OFF = 50.0
-# Offsets around the first base of an intron, its last base, and the first base of a gene; and
-# which of these offsets all sites share, so that they tell nothing.
+# Offsets around the first base of an intron, its last base, and the first base of a gene; and the
+# offsets at which all sites have the same bases, which are not informative.
 _WINDOWS = {"donor": (-4, 8), "acceptor": (-24, 4), "start": (-12, 6)}
 _SHARED = {"donor": (0, 1), "acceptor": (-1, 0), "start": (0, 1, 2)}
 
@@ -102,13 +105,13 @@ def _locus(name: str, text: str, path: Path) -> Locus:
     """The locus of a file's text."""
     header, exons, *lines = [*text.split("\n"), ""]
     bases = encoded("".join(lines))
-    found = [(int(a) - 1, int(b)) for a, b in re.findall(r"(\d+)\.\.(\d+)", exons)]
-    bounds = [0, *(bound for exon in found for bound in exon), len(bases)]
-    if not header.startswith(">") or not found or bounds != sorted(bounds):
+    slices = [(int(a) - 1, int(b)) for a, b in re.findall(r"(\d+)\.\.(\d+)", exons)]
+    bounds = [0, *(bound for exon in slices for bound in exon), len(bases)]
+    if not header.startswith(">") or not slices or bounds != sorted(bounds):
         raise DataError(
             f"{path}: {name} is not a header, join(a..b,…) within the locus, and bases; correct it"
         )
-    return Locus(name, bases, found)
+    return Locus(name, bases, slices)
 
 
 def encoded(text: str) -> Array:
@@ -130,10 +133,10 @@ def words(bases: Array, length: int) -> Array:
     [0, 1, 6, 11]
     """
     padded = np.concatenate([np.zeros(length - 1, dtype=np.int64), bases])
-    found = np.zeros(len(bases), dtype=np.int64)
+    numbers = np.zeros(len(bases), dtype=np.int64)
     for k in range(length):
-        found = found * 4 + padded[k : k + len(bases)]
-    return found
+        numbers = numbers * 4 + padded[k : k + len(bases)]
+    return numbers
 
 
 def ends_of(bases: Array, texts: Iterable[str]) -> Array:
@@ -156,7 +159,7 @@ def signals(bases: Array) -> dict[str, Array]:
 
 
 class Counts(NamedTuple):
-    """What is counted in loci; counts of several loci add up.
+    """Counts of words and sites in loci; counts of several loci add up.
 
     Attributes
     ----------
@@ -181,16 +184,16 @@ class Counts(NamedTuple):
 
 def positions(locus: Locus) -> Array:
     """Return the position in its codon of each base of an exon, −1 of all others."""
-    found = np.full(len(locus.bases), -1)
+    in_codon = np.full(len(locus.bases), -1)
     passed = 0
     for start, end in locus.exons:
-        found[start:end] = (passed + np.arange(end - start)) % 3
+        in_codon[start:end] = (passed + np.arange(end - start)) % 3
         passed += end - start
-    return found
+    return in_codon
 
 
 def counts(locus: Locus) -> Counts:
-    """Count what is seen in a locus."""
+    """Count the words and sites of a locus."""
     place, hexamers, at = positions(locus), words(locus.bases, 6), signals(locus.bases)
     starts, ends = zip(*locus.exons, strict=True)
     true = {"donor": ends[:-1], "acceptor": [a - 1 for a in starts[1:]], "start": starts[:1]}
@@ -216,22 +219,22 @@ def _by_offset(pairs: Array) -> Array:
 
 def repeated_words(loci: Iterable[Locus]) -> tuple[Array, Array]:
     """Return the words outside of exons, on both strands, in ascending order, and their counts."""
-    kept = []
+    all_words = []
     for locus in loci:
         outside = np.ones(len(locus.bases), dtype=bool)
         outside[: _WORD - 1] = False
         for start, end in locus.exons:
             outside[start : end + _WORD - 1] = False
-        found = words(locus.bases, _WORD)[outside]
-        other, rest = np.zeros_like(found), found.copy()
+        forward = words(locus.bases, _WORD)[outside]
+        backward, rest = np.zeros_like(forward), forward.copy()
         for _ in range(_WORD):  # the word of the other strand: complements, backwards
-            other, rest = other * 4 + 3 - rest % 4, rest // 4
-        kept += [found, other]
-    return np.unique(np.concatenate(kept), return_counts=True)
+            backward, rest = backward * 4 + 3 - rest % 4, rest // 4
+        all_words += [forward, backward]
+    return np.unique(np.concatenate(all_words), return_counts=True)
 
 
 class Signals:
-    """Features of bases by what was counted.
+    """Features of bases, computed from counts.
 
     Parameters
     ----------
@@ -244,27 +247,27 @@ class Signals:
         self._frames = np.stack([_log_markov(part) - other for part in counted.coding])
         self._sites = {name: _log_odds(both, name) for name, both in counted.sites.items()}
 
-    def features(self, bases: Array, repeated: tuple[Array, Array], own: tuple[Array, Array]) -> Array:
+    def features(self, bases: Array, repeated: tuple[Array, Array], of_locus: tuple[Array, Array]) -> Array:
         """Return the features of bases.
 
         Parameters
         ----------
         bases : (n,) array of int
             The bases of a locus.
-        repeated, own : (words, counts)
-            The words of all loci, and those among them that are the locus's own.
+        repeated, of_locus : (words, counts)
+            The words of all loci, and those of this locus, which are not counted.
 
         Returns
         -------
         (n, columns) array
             By `COLUMNS`.
         """
-        found = np.zeros((len(bases), len(COLUMNS)))
-        column = {name: found[:, k] for k, name in enumerate(COLUMNS)}
+        features = np.zeros((len(bases), len(COLUMNS)))
+        column = {name: features[:, k] for k, name in enumerate(COLUMNS)}
         column["base"][:] = 0.01
         for k in range(3):
             column[f"frame {k}"][5:] = self._frames[k, words(bases, 6)[5:]]
-        column["repeat"][:] = _repeats(bases, repeated, own)
+        column["repeat"][:] = _repeats(bases, repeated, of_locus)
         is_gc = (bases == 1) | (bases == 2)
         column["gc"][:] = 5 * (_around(is_gc, _GC_AROUND) / _around(np.ones(len(bases)), _GC_AROUND) - 0.45)
         at = signals(bases)
@@ -274,7 +277,7 @@ class Signals:
             places = np.concatenate([at[name] for name in names])
             table = self._sites[site]
             column[site][places] = table[np.arange(len(table)), _pairs(bases, places, site)].sum(axis=1)
-        return found
+        return features
 
 
 def _log_markov(counted: Array) -> Array:
@@ -303,13 +306,13 @@ def _log_odds(both: Array, site: str) -> Array:
     return odds
 
 
-def _repeats(bases: Array, repeated: tuple[Array, Array], own: tuple[Array, Array]) -> Array:
+def _repeats(bases: Array, repeated: tuple[Array, Array], of_locus: tuple[Array, Array]) -> Array:
     """The column repeat."""
-    (known, often), found = repeated, words(bases, _WORD)
-    often = often.copy()
-    often[np.searchsorted(known, own[0])] -= own[1]
-    place = np.minimum(np.searchsorted(known, found), len(known) - 1)
-    seen = (known[place] == found) & (often[place] >= 2)
+    (known, counts_of_words), numbers = repeated, words(bases, _WORD)
+    counts_of_words = counts_of_words.copy()
+    counts_of_words[np.searchsorted(known, of_locus[0])] -= of_locus[1]
+    place = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    seen = (known[place] == numbers) & (counts_of_words[place] >= 2)
     seen[: _WORD - 1] = False
     return np.minimum(_around(seen, _AROUND, _AROUND + _WORD - 1) / _FULL, 1.0)
 

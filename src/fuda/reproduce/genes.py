@@ -1,9 +1,9 @@
-"""Genes: what is translated of mouse loci, cross-validated over loci.
+"""Genes: prediction of the translated parts of mouse loci, cross-validated over loci.
 
 Two models share features and weights (`fuda.reproduce.gene_signals`): a chain of bases
-(`fuda.reproduce.gene_chain`), and segments, for which the lengths of exons count
+(`fuda.reproduce.gene_chain`), and segments, which score the lengths of exons too
 (`fuda.reproduce.gene_segments`). Weights are those of counts, or learned: for the chain by the
-likelihood, for segments by what is right in the training loci.
+likelihood, for segments by the accuracy on the training loci.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from fuda.reproduce.gene_signals import Counts, Locus, Signals, counts, load, re
 Array = np.ndarray
 Exons = list[tuple[int, int]]
 FOLDS = 8
-DEVELOPED_ON = 3  # the first folds, on which features and the search of weights were developed
-# The search of weights for segments: where it begins, as found on the folds above, and the
-# directions, each followed as long as it helps.
+# Features and the search of weights were developed on this many first folds.
+DEVELOPED_ON = 3
+# The search of weights for segments: its starting point, found on the folds above, and its
+# directions, each of which is followed as long as the result improves.
 _BEGINNING = {"codons": 0.65, "exon": 2.5, "gc of exons": -0.04, "repeat": -0.4, "GT": 2.6, "ATG": 3.5}
 _DIRECTIONS: list[dict[str, float]] = [
     {"exon": 1.0},
@@ -134,20 +135,22 @@ class Finder:
         self.signals, self.repeated = Signals(total), repeated_words(loci)
         if method.learn:
             features = [
-                Signals(total.plus(own, -1)).features(locus.bases, self.repeated, repeated_words([locus]))
-                for locus, own in zip(loci, counted, strict=True)
+                Signals(total.plus(of_locus, -1)).features(
+                    locus.bases, self.repeated, repeated_words([locus])
+                )
+                for locus, of_locus in zip(loci, counted, strict=True)
             ]
             self.weights = (self._searched if method.segments else self._likely)(loci, features)
 
     def exons(self, bases: Array) -> Exons:
-        """Return the exons that are predicted on the strand that is given."""
+        """Return the predicted exons on the strand of `bases`."""
         return self._scored(bases)[0]
 
     def exons_of_either(self, bases: Array) -> tuple[Exons, bool]:
-        """Return the exons of the better strand, and whether that is the one that is given.
+        """Return the exons of the strand with the higher score, and whether it is that of `bases`.
 
-        Exons are counted along the strand that is given. Where no gene is found both strands have
-        the same score; genes on both strands at once are not found.
+        Positions of exons are those on the strand of `bases`. If no gene is found, both strands
+        have the same score; genes on both strands at once are not found.
         """
         (forward, score), (backward, other) = self._scored(bases), self._scored(3 - bases[::-1])
         if score >= other:
@@ -166,25 +169,25 @@ class Finder:
         return segment_scores(bases, self.machine.scores(features, weights), self.steps, self.lengths)
 
     def _likely(self, loci: Sequence[Locus], features: Sequence[Array]) -> Array:
-        """The weights of a CRF, learned without what introns remember, which costs little."""
+        """The weights of a CRF, learned without the memory of introns, at little loss."""
         plain = Machine(PLAIN)
         steps = plain.steps([plain.labels(locus) for locus in loci])
         return learned(plain, pieces_of(plain, loci, features), steps)
 
     def _searched(self, loci: Sequence[Locus], features: Sequence[Array]) -> Array:
-        """The weights by which most is right in the loci, by a search along `_DIRECTIONS`."""
+        """The weights of highest accuracy on the loci, by a search along `_DIRECTIONS`."""
 
-        def worth(weights: Array) -> float:
+        def score(weights: Array) -> float:
             predicted = run(lambda k: self._exons(loci[k].bases, features[k], weights)[0], range(len(loci)))
-            found = accuracy(loci, predicted)
-            return float(_shares(found["exons"]).mean() + 100 * found["correlation"].mean())
+            result = accuracy(loci, predicted)
+            return float(_shares(result["exons"]).mean() + 100 * result["correlation"].mean())
 
         weights = np.array([_BEGINNING.get(name, weight) for name, (weight, _) in TIED.items()])
-        best = worth(weights)
+        best = score(weights)
         for direction in _DIRECTIONS:
             step = np.array([direction.get(name, 0.0) for name in TIED])
             for sign in (1, -1):
-                while (value := worth(weights + sign * step)) > best:
+                while (value := score(weights + sign * step)) > best:
                     weights, best = weights + sign * step, value
         return weights
 
@@ -262,17 +265,17 @@ def summary(method: str, loci: Sequence[Locus], folds: Sequence[Fold]) -> Row:
     """Return the scores of a method by all of its folds."""
     by_locus = {i: exons for fold in folds for i, exons in fold.exons.items()}
     predicted = [by_locus[i] for i in range(len(loci))]
-    found = accuracy(loci, predicted)
+    result = accuracy(loci, predicted)
     unseen = np.concatenate(folds_of(loci)[DEVELOPED_ON:])
     return Row(
         method,
-        _shares(found["bases"]),
-        _shares(found["exons"]),
-        _mean_shares(found["bases"]),
-        _mean_shares(found["exons"]),
-        100 * float(found["correlation"].mean()),
-        _shares(found["exons"][unseen]),
-        int(found["genes"].sum()),
+        _shares(result["bases"]),
+        _shares(result["exons"]),
+        _mean_shares(result["bases"]),
+        _mean_shares(result["exons"]),
+        100 * float(result["correlation"].mean()),
+        _shares(result["exons"][unseen]),
+        int(result["genes"].sum()),
         sum(fold.seconds for fold in folds),
         predicted,
     )
@@ -300,7 +303,7 @@ def comparison(data: str | Path, progress: Callable[[str], None]) -> Iterator[Ro
         for k, fold in enumerate(folds_of(loci), 1):
             progress(f"{name}, fold {k} of {FOLDS}")
             folds.append(evaluated(method, loci, counted, fold))
-            found = accuracy([loci[i] for i in fold], [folds[-1].exons[i] for i in fold])
-            sensitivity, specificity = _shares(found["exons"])
+            result = accuracy([loci[i] for i in fold], [folds[-1].exons[i] for i in fold])
+            sensitivity, specificity = _shares(result["exons"])
             progress(f"{name}, fold {k} of {FOLDS}: exons {sensitivity:.1f} and {specificity:.1f} %")
         yield summary(name, loci, folds)

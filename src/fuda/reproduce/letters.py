@@ -1,14 +1,14 @@
-"""Handwritten letters: words as sequences of images, in the two protocols that are in use.
+"""Handwritten letters: words as sequences of images, in the two usual protocols.
 
 The data are those of B. Taskar, C. Guestrin and D. Koller (Max-margin Markov networks, NIPS 2003):
-6,877 words without their first letters, each letter 16 by 8 pixels, in ten folds. Learned is from
-one fold, and tested on the other nine, or from nine, and tested on the other one. Whatever was
-chosen was chosen on words of the first fold, which both learn from.
+6,877 words without their first letters, each letter 16 by 8 pixels, in ten folds. Models learn
+from one fold and are tested on the other nine, or learn from nine and are tested on the other one.
+All choices were made on words of the first fold, which is a training fold in both.
 
 `orientations` describes a letter by the directions of its strokes, each blurred over its
-neighbourhood, so that a stroke may be a pixel off. There are 55 different words, all of them in
-every fold: what sees three or four letters in a row knows the words, and *words* chooses among the
-best labelings the first one that is a word of the training folds.
+neighbourhood, so that a stroke may be shifted by a pixel. There are 55 different words, all of
+them in every fold: a model that sees three or four letters in a row knows the words, and *words*
+chooses among the best labelings the first one that is a word of the training folds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,18 @@ Array = np.ndarray
 _FILE = "letters.npz"
 _SHAPE = 16, 8
 _DIRECTIONS = 8
-_STROKE = 0.7  # by how many pixels images are blurred before directions are measured
-_BLUR = 1.2, 1.0  # and directions afterwards, down and across
-_SCALE = 1.0  # of orientations, against the labels before; by words of fold 0
+# The standard deviations, in pixels, of blurring images before directions are measured, and of
+# blurring directions, down and across.
+_STROKE = 0.7
+_BLUR = 1.2, 1.0
+# The length of vectors of orientations, relative to the labels before; chosen on words of fold 0.
+_SCALE = 1.0
+# The number of labelings among which a known word is searched for.
 _CANDIDATES = 100
-TRAINING_FOLD = 0  # that is learned from alone, and that choices were made on
-TEST_FOLD = 1  # that is tested on after learning from all others
+# The fold that models learn from in the first protocol, on which choices were made.
+TRAINING_FOLD = 0
+# The fold that models are tested on in the second protocol.
+TEST_FOLD = 1
 
 # Letter errors in per cent as published, after learning from one fold and from nine.
 PUBLISHED: dict[str, tuple[str, str]] = {
@@ -134,19 +140,19 @@ def orientations(pixels: Array) -> Array:
     Returns
     -------
     (n, height · width · 2) array
-        Square roots of how much of each of eight directions is around each place.
+        Square roots of the amount of each of eight directions around each place.
     """
     smooth = gaussian_filter(np.pad(pixels, ((0, 0), (3, 3), (3, 3))), (0, _STROKE, _STROKE))
     down, across = (np.gradient(smooth, axis=axis)[:, 3:-3, 3:-3] for axis in (1, 2))
     turned = np.arctan2(down, across) % (2 * np.pi) * _DIRECTIONS / (2 * np.pi)
     lower, share = np.floor(turned).astype(int) % _DIRECTIONS, turned % 1
-    found = np.zeros((_DIRECTIONS, *pixels.shape))
-    for direction, plane in enumerate(found):
+    planes = np.zeros((_DIRECTIONS, *pixels.shape))
+    for direction, plane in enumerate(planes):
         near = np.where(lower == direction, 1 - share, 0) + np.where(
             (lower + 1) % _DIRECTIONS == direction, share, 0
         )
         plane[:] = gaussian_filter(np.hypot(down, across) * near, (0, *_BLUR), mode="constant")
-    vectors = np.sqrt(found[:, :, ::2, ::2]).transpose(1, 0, 2, 3).reshape(len(pixels), -1)
+    vectors = np.sqrt(planes[:, :, ::2, ::2]).transpose(1, 0, 2, 3).reshape(len(pixels), -1)
     return _SCALE * vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
@@ -219,10 +225,10 @@ def comparison(
     """
     one, nine = letters.folds == TRAINING_FOLD, letters.folds != TEST_FOLD
     for name, method in (methods() if chosen is None else chosen).items():
-        found = []
+        results = []
         for learned in (one, nine):
             train, test, started = np.flatnonzero(learned), np.flatnonzero(~learned), time.process_time()
-            found.append((error(method, letters, train, test), time.process_time() - started))
-            progress(f"{name}, {len(train)} words: {found[-1][0]:.2f} % wrong")
-        errors, seconds = zip(*found, strict=True)
+            results.append((error(method, letters, train, test), time.process_time() - started))
+            progress(f"{name}, {len(train)} words: {results[-1][0]:.2f} % wrong")
+        errors, seconds = zip(*results, strict=True)
         yield Row(name, *errors, *seconds)

@@ -41,7 +41,7 @@ PAPER_TABLE_2 = {
 
 
 class Corpus(NamedTuple):
-    """The three files of the Spanish corpus; only words are observed."""
+    """The three files of the Spanish corpus; observations are words only."""
 
     train: Dataset
     testa: Dataset

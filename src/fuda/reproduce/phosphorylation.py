@@ -6,9 +6,8 @@ how they rank the residues S, T and Y, the only ones that can be phosphorylated:
 the ROC curve, and that under the curve of precision by recall (average precision), whose value is
 the share of sites where ranks are random.
 
-A method is a list of models. Which of them is used is chosen by the proteins that it learns
-from, of every fold anew, so that no figure depends on what was seen of the proteins that it is
-measured on.
+A method is a list of models. In every fold one of them is chosen by its training proteins, so that
+no figure depends on the proteins that it is measured on.
 """
 
 from __future__ import annotations
@@ -33,19 +32,23 @@ from fuda.reproduce.corpora import find, folders
 from fuda.selection.folds import fold_numbers
 from fuda.selection.goals import Figure, figure
 
-KINASES = ("PKA", "CK2")  # first, if there are files of them; published figures are of these
+# The kinases of published figures, which are listed first if there are files of them.
+KINASES = ("PKA", "CK2")
 RESIDUES = "STY"
 _CORPUS = "phospho"
 FOLDS = 5
 KERNEL = "HM-perceptron, RBF of BLOSUM62"
-DRAWN = ("CRF, default", "CRF, BLOSUM62", KERNEL)  # methods whose curves are shown
+# The methods whose curves are drawn.
+DRAWN = ("CRF, default", "CRF, BLOSUM62", KERNEL)
 _BUDGET = 60  # seconds of Auto
-_L2 = (1.0, 3.0, 10.0, 30.0, 100.0)  # to choose from, as are these of the kernel machine
+# The values of l2 of CRFs to choose from, and those of gamma and order of the kernel machine.
+_L2 = (1.0, 3.0, 10.0, 30.0, 100.0)
 _GAMMA, _ORDERS = (0.02, 0.05), (0, 1)
-_EPOCHS = 100  # with 10 it ranks by chance on half of PKA's proteins without the first fold
+# With 10 epochs, ranks are random on half of PKA's proteins without the first fold.
+_EPOCHS = 100
 
 # ROC AUC of public predictors on sites of PhosphoSitePlus that none of them was trained on: table
-# 5 of J. Song et al., Scientific Reports 7 (2017) 6862. Other proteins than these.
+# 5 of J. Song et al., Scientific Reports 7 (2017) 6862. Their proteins differ from those here.
 PUBLISHED = {
     "KinasePhos": {"PKA": 0.775, "CK2": 0.714},
     "PPSP": {"PKA": 0.836, "CK2": 0.838},
@@ -63,8 +66,8 @@ class Row(NamedTuple):
     precision: Figure
     test_roc: float
     test_precision: float
-    found: int  # sites of the test proteins that are predicted
-    right: int  # how many of them are
+    found: int  # the number of residues of the test proteins that are predicted to be sites
+    right: int  # how many of them are sites
     f1: float  # of these sites, in per cent
     seconds: float
     folds: list[Part]
@@ -72,16 +75,16 @@ class Row(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a model that learned from some proteins says of the residues S, T and Y of others.
+    """The predictions of a model for the residues S, T and Y of proteins it did not learn from.
 
     Attributes
     ----------
     sites : (n,) array of bool
-        Which are sites.
+        Whether they are sites.
     scores : (n,) array
-        How probable it is that they are.
+        Their probabilities of being sites.
     predicted : (n,) array of bool
-        Which are labelled as sites.
+        Whether they are labelled as sites.
     seconds : float
     model : Labeler
     """
@@ -94,12 +97,12 @@ class Part(NamedTuple):
 
     @property
     def roc(self) -> float:
-        """The area under the ROC curve; NaN where all residues are sites or none is."""
+        """The area under the ROC curve; NaN if all residues are sites, or if there are none."""
         return float(roc_auc_score(self.sites, self.scores)) if len(set(self.sites)) == 2 else np.nan
 
     @property
     def precision(self) -> float:
-        """The area under the curve of precision by recall; NaN where there is no site."""
+        """The area under the curve of precision by recall; NaN without sites."""
         return float(average_precision_score(self.sites, self.scores)) if self.sites.any() else np.nan
 
 
@@ -138,12 +141,12 @@ def load(data: str | Path, kinase: str, part: str) -> Dataset:
     Dataset
         Proteins with the labels site and O.
     """
-    found = read(find(data, _CORPUS, f"{part}_{kinase}.fasta"), sites=RESIDUES + RESIDUES.lower())
+    dataset = read(find(data, _CORPUS, f"{part}_{kinase}.fasta"), sites=RESIDUES + RESIDUES.lower())
     upper = [
         replace(record, structure=structures.Sequence([x.upper() for x in record.structure.observations]))
-        for record in found.records
+        for record in dataset.records
     ]
-    return Dataset(upper, found.notes)
+    return Dataset(upper, dataset.notes)
 
 
 def methods() -> dict[str, list[Any]]:
@@ -197,20 +200,20 @@ def chosen(models: Sequence[Any], train: Dataset) -> Any:
 
 
 def _ranked(model: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the residues S, T and Y are sites, and how probable a model finds it."""
-    column, kept = list(model.classes_).index(SITE), _can_be_sites(data)
+    """Whether the residues S, T and Y are sites, and their probabilities by a model."""
+    column, can_be_site = list(model.classes_).index(SITE), _can_be_sites(data)
     scores = np.concatenate([marginals[:, column] for marginals in model.predict_marginals(data.X)])
     sites = np.array([label == SITE for labels in data.y or [] for label in labels])
-    return sites[kept], scores[kept]
+    return sites[can_be_site], scores[can_be_site]
 
 
 def _can_be_sites(data: Dataset) -> np.ndarray:
-    """Which residues are S, T or Y."""
+    """Whether residues are S, T or Y."""
     return np.array([residue in RESIDUES for x in data.X for residue in x.observations])
 
 
 def _with_site(data: Dataset) -> np.ndarray:
-    """Which proteins have a site."""
+    """Whether proteins have a site."""
     return np.array([SITE in (labels or []) for labels in data.y or []], dtype=bool)
 
 
@@ -241,16 +244,16 @@ def parts(data: str | Path, kinase: str) -> list[tuple[Dataset, Dataset]]:
 
 
 def _folds(data: Dataset, count: int) -> list[tuple[Dataset, Dataset]]:
-    """Folds by protein; those with sites are dealt out apart if chance gives a fold none."""
+    """Folds of proteins; those with sites are distributed separately if a fold has none."""
     has_site, fold = _with_site(data), fold_numbers(len(data), count, seed=0)
     if len(set(fold[has_site])) < count:
         fold[has_site] = fold_numbers(int(has_site.sum()), count, seed=0)
     return [(data[np.flatnonzero(fold != k)], data[np.flatnonzero(fold == k)]) for k in range(count)]
 
 
-def summary(method: str, found: list[Part]) -> Row:
+def summary(method: str, results: list[Part]) -> Row:
     """Return the scores of a method by its `parts`, in their order."""
-    *folds, test = found
+    *folds, test = results
     right = int((test.sites & test.predicted).sum())
     return Row(
         method,
@@ -261,7 +264,7 @@ def summary(method: str, found: list[Part]) -> Row:
         int(test.predicted.sum()),
         right,
         200 * right / max(1, int(test.predicted.sum() + test.sites.sum())),
-        sum(part.seconds for part in found),
+        sum(part.seconds for part in results),
         folds,
         test.model,
     )
@@ -290,13 +293,13 @@ def comparison(
     """
     pairs = parts(data, kinase)
     for name, models in (methods() if given is None else given).items():
-        found: list[Part] = []
+        results: list[Part] = []
         for number, (train, test) in enumerate(pairs, 1):
-            found.append(evaluated(models, train, test))
+            results.append(evaluated(models, train, test))
             text = f"fold {number} of {len(pairs) - 1}" if number < len(pairs) else "test proteins"
-            used = [f"ROC AUC {found[-1].roc:.3f}", *_choices(found[-1].model, models)]
+            used = [f"ROC AUC {results[-1].roc:.3f}", *_choices(results[-1].model, models)]
             progress(f"{kinase}, {name}, {text}: {', '.join(used)}")
-        yield summary(name, found)
+        yield summary(name, results)
 
 
 def _choices(model: Any, models: Sequence[Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ The data are the 513 domains of J. A. Cuff and G. J. Barton (Proteins 34 (1999) 
 they have of their chains, in seven folds by domain. Helices are H, G and I of DSSP,
 strands E and B.
 
-Methods see one chain at a time and no relatives of it. The last ones see pairs of residues and
+Methods see one chain at a time, and no related sequences. The last ones see pairs of residues and
 hydrophobic moments (`fuda.features.structure`), and *ends*: labels are refined by how far a
 residue is from the ends of its segment, so that the Markov model knows how segments begin and end
 and that they have a least length; probabilities are summed over the refinements of a state.
@@ -30,12 +30,15 @@ from fuda.selection.goals import Figure, figure
 
 FOLDS = 7
 STATES = "HEC"
-DEVELOPED_ON = 2  # the first folds, on which features, ends and l2 of the last methods were chosen
+# Features, ends and l2 of the last methods were chosen on this many first folds.
+DEVELOPED_ON = 2
 _FILE = "cb513.csv.gz"
-# Residues from each end that have labels of their own, by state.
+# The number of residues from each end of a segment that have separate labels, by state.
 ENDS = {"H": 2, "E": 1, "C": 0}
-_BUDGET = 120  # seconds of Auto
-_FEW = 60  # chains that machines learn from whose time grows with the square of their number
+# The budget of Auto, in seconds.
+_BUDGET = 120
+# Models whose time grows with the square of the number of chains learn from so many chains.
+_FEW = 60
 
 # Q3 as published; that of GOR IV on these chains, that of the networks on others.
 PUBLISHED = {
@@ -72,7 +75,7 @@ class Row(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """States of the test chains of a fold, and the time it took."""
+    """States of the test chains of a fold, and the time of training and prediction."""
 
     truth: Labels
     predicted: Labels
@@ -113,8 +116,8 @@ def load(data: str | Path) -> Chains:
         for number, row in enumerate(csv.DictReader(file), 1):
             try:
                 mask = row.get("cb513_mask", "1 " * len(row["input"]))
-                kept = [float(cell) > 0 for cell in mask.split()]
-                pairs = list(zip(row["input"].upper(), row["dssp3"], kept, strict=True))
+                is_kept = [float(cell) > 0 for cell in mask.split()]
+                pairs = list(zip(row["input"].upper(), row["dssp3"], is_kept, strict=True))
             except (KeyError, ValueError, AttributeError, TypeError):
                 raise DataError(
                     f"{path}: record {number}: input, dssp3 and cb513_mask do not have the same length; "
@@ -141,21 +144,23 @@ def refined(labels: Sequence[str]) -> list[str]:
     Returns
     -------
     list of str
-        The state, followed by how far its beginning or its end is, if that is near.
+        The state, followed by the distance from the beginning or the end of its segment if small.
 
     Examples
     --------
     >>> refined("CHHHHHE")
     ['C', 'H+0', 'H+1', 'H', 'H-1', 'H-0', 'E+0']
     """
-    found = []
+    labels_with_ends = []
     for state, run in groupby(labels):
         length = sum(1 for _ in run)
         for after in range(length):
             before = length - 1 - after
             near = min(after, before) < ENDS[state]
-            found.append(f"{state}{'+' if after <= before else '-'}{min(after, before)}" if near else state)
-    return found
+            labels_with_ends.append(
+                f"{state}{'+' if after <= before else '-'}{min(after, before)}" if near else state
+            )
+    return labels_with_ends
 
 
 def by_state(model: Any, X: list[Any]) -> list[np.ndarray]:

@@ -3,7 +3,7 @@
 After A. Zemla, Č. Venclovas, K. Fidelis, B. Rost, "A modified definition of Sov, a segment-based
 measure for protein secondary structure prediction assessment", Proteins 34 (1999) 220. For a state
 i let S(i) be all pairs of an observed segment s₁ and a predicted one s₂ of that state that share a
-residue, and S′(i) the observed segments that overlap none. Then
+residue, and S′(i) the observed segments that overlap no predicted one. Then
 
     Sov = 100 / N · Σ_i Σ_{S(i)} (minov + δ) / maxov · |s₁|,
     N = Σ_i (Σ_{S(i)} |s₁| + Σ_{S′(i)} |s₁|),
@@ -45,12 +45,12 @@ def segments(labels: Sequence[Any]) -> list[Segment]:
     >>> [tuple(segment) for segment in segments("HHC")]
     [('H', 0, 2), ('C', 2, 3)]
     """
-    found, start = [], 0
+    runs, start = [], 0
     for label, run in groupby(labels):
         end = start + sum(1 for _ in run)
-        found.append(Segment(label, start, end))
+        runs.append(Segment(label, start, end))
         start = end
-    return found
+    return runs
 
 
 def segment_overlap(observed: Sequence[Any], predicted: Sequence[Any]) -> float:
@@ -72,22 +72,22 @@ def segment_overlap(observed: Sequence[Any], predicted: Sequence[Any]) -> float:
     39.4
     """
     total, norm = 0.0, 0
-    theirs = segments(predicted)
+    predicted_segments = segments(predicted)
     first = 0
-    for one in segments(observed):
-        while theirs[first].end <= one.start:
+    for s1 in segments(observed):
+        while predicted_segments[first].end <= s1.start:
             first += 1
-        length, found = one.end - one.start, False
-        for other in theirs[first:]:
-            if other.start >= one.end:
+        length, has_overlap = s1.end - s1.start, False
+        for s2 in predicted_segments[first:]:
+            if s2.start >= s1.end:
                 break
-            if other.label != one.label:
+            if s2.label != s1.label:
                 continue
-            found = True
-            minov = min(one.end, other.end) - max(one.start, other.start)
-            maxov = max(one.end, other.end) - min(one.start, other.start)
-            delta = min(maxov - minov, minov, length // 2, (other.end - other.start) // 2)
+            has_overlap = True
+            minov = min(s1.end, s2.end) - max(s1.start, s2.start)
+            maxov = max(s1.end, s2.end) - min(s1.start, s2.start)
+            delta = min(maxov - minov, minov, length // 2, (s2.end - s2.start) // 2)
             total += (minov + delta) / maxov * length
             norm += length
-        norm += 0 if found else length
+        norm += 0 if has_overlap else length
     return 100 * total / norm

@@ -1,4 +1,4 @@
-"""The Spanish corpus of CoNLL-2002, which all the papers use; only words are observed."""
+"""The Spanish corpus of CoNLL-2002, which all the papers use; observations are words only."""
 
 from __future__ import annotations
 

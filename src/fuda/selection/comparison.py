@@ -67,8 +67,8 @@ class Comparison(Tabular):
         Figure
             The figure.
         """
-        found = self.results[name, size]
-        scores = [self.goal.score(counts) for counts in self._counts_by_fold(found)]
+        result = self.results[name, size]
+        scores = [self.goal.score(counts) for counts in self._counts_by_fold(result)]
         return Figure(100 * float(np.mean(scores)), 100 * float(np.std(scores)))
 
     def best(self, size: int) -> str:
@@ -103,10 +103,10 @@ class Comparison(Tabular):
         float
             p, over the structures that both have labelled.
         """
-        found = [self.results[name, size].out_of_fold() for name in (first, second)]
-        both = sorted(found[0].keys() & found[1].keys())
+        predictions = [self.results[name, size].out_of_fold() for name in (first, second)]
+        both = sorted(predictions[0].keys() & predictions[1].keys())
         true = [self.y[i] for i in both]
-        counts = [self.goal.counts(true, [labels[i] for i in both]) for labels in found]
+        counts = [self.goal.counts(true, [labels[i] for i in both]) for labels in predictions]
         return randomization_test(counts[0], counts[1])
 
     def rows(self) -> list[dict[str, Any]]:
@@ -118,27 +118,27 @@ class Comparison(Tabular):
             Scores in per cent as pairs (mean, deviation), mean times in seconds, bytes, and p of
             the difference from the best model at that size, None for itself.
         """
-        made = []
-        for (name, size), found in self.results.items():
+        rows = []
+        for (name, size), result in self.results.items():
             best = self.best(size)
-            entity = found.entity_f1
-            made.append(
+            entity = result.entity_f1
+            rows.append(
                 {
                     "model": name,
                     "structures": size,
-                    "folds": len(found.reports),
-                    "token_accuracy": tuple(found.accuracy),
-                    "label_f1": tuple(found.label_f1),
+                    "folds": len(result.reports),
+                    "token_accuracy": tuple(result.accuracy),
+                    "label_f1": tuple(result.label_f1),
                     "entity_f1": None if entity is None else tuple(entity),
                     "goal": tuple(self.figure(name, size)),
                     "p": None if name == best else self.p_value(name, best, size),
-                    "fit_seconds": float(np.mean([times.wall for times in found.fits])),
-                    "fit_cpu_seconds": float(np.mean([times.cpu for times in found.fits])),
-                    "predict_seconds": float(np.mean([times.wall for times in found.predicts])),
-                    "bytes": int(np.mean(found.sizes)) if found.sizes else None,
+                    "fit_seconds": float(np.mean([times.wall for times in result.fits])),
+                    "fit_cpu_seconds": float(np.mean([times.cpu for times in result.fits])),
+                    "predict_seconds": float(np.mean([times.wall for times in result.predicts])),
+                    "bytes": int(np.mean(result.sizes)) if result.sizes else None,
                 }
             )
-        return made
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types.
@@ -207,10 +207,10 @@ class Comparison(Tabular):
         sizes = sorted({size for _, size in self.results})
         if len(sizes) > 1:
             for name in names:
-                own = [size for size in sizes if (name, size) in self.results]
-                figures = [self.figure(name, size) for size in own]
+                compared = [size for size in sizes if (name, size) in self.results]
+                figures = [self.figure(name, size) for size in compared]
                 means, errors = zip(*figures, strict=True)
-                ax.errorbar(own, means, yerr=errors, label=name, marker="o", markersize=4, capsize=3)
+                ax.errorbar(compared, means, yerr=errors, label=name, marker="o", markersize=4, capsize=3)
             ax.set(xscale="log", xlabel="structures fitted on", ylabel=f"{self.goal.name} (%)")
             ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
             ax.minorticks_off()
@@ -224,12 +224,12 @@ class Comparison(Tabular):
         if path is not None:
             try:
                 ax.figure.savefig(path, dpi=150)
-            except (OSError, ValueError) as error:  # of the file, or of a format that there is not
+            except (OSError, ValueError) as error:  # the file, or an unknown format
                 raise DataError(f"{path}: cannot be drawn: {error}; name another file") from None
         return ax
 
-    def _counts_by_fold(self, found: Validation) -> Iterator[np.ndarray]:
-        for test, predicted in zip(found.tests, found.predictions, strict=True):
+    def _counts_by_fold(self, result: Validation) -> Iterator[np.ndarray]:
+        for test, predicted in zip(result.tests, result.predictions, strict=True):
             yield self.goal.counts([self.y[i] for i in test], predicted)
 
 
@@ -283,15 +283,15 @@ def compare(
         raise DataError("there is nothing to compare: give at least one model")
     X, y = list(X), [list(labels) for labels in y]
     parts = splits(len(X), folds, seed)
-    whole = min(len(split.train) for split in parts)
-    wanted = sorted({min(size, whole) for size in sizes or [whole]})
-    if wanted[0] < 1:
+    largest = min(len(split.train) for split in parts)
+    training_sizes = sorted({min(size, largest) for size in sizes or [largest]})
+    if training_sizes[0] < 1:
         raise DataError(f"sizes={short(sizes)}: give numbers of structures, of at least 1")
     comparison = Comparison(goal or goal_for(y), folds, y)
     try:
-        with bar("comparing", len(models) * len(wanted) * folds, verbose) as advance:
-            for size in wanted:
-                cuts = [cut(split, size, seed) for split in parts] if size < whole else parts
+        with bar("comparing", len(models) * len(training_sizes) * folds, verbose) as advance:
+            for size in training_sizes:
+                cuts = [cut(split, size, seed) for split in parts] if size < largest else parts
                 for name, model in models.items():
                     advance(0, f"{name} on {size:,}")
 

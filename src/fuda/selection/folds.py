@@ -140,5 +140,5 @@ def cut(split: Split, size: int, seed: int = 0) -> Split:
     Split
         With the same test part.
     """
-    kept = np.random.RandomState(seed).permutation(split.train)[:size]
-    return Split(np.sort(kept), split.test)
+    members = np.random.RandomState(seed).permutation(split.train)[:size]
+    return Split(np.sort(members), split.test)

@@ -1,4 +1,4 @@
-"""Goals: what one model is preferred to another for, as counts that add up over structures.
+"""Goals: the scores by which models are compared, as counts that add up over structures.
 
 Every goal is a mean over classes c of F1 = 2 k_c / (p_c + s_c), with the numbers of correct,
 predicted and true items of `fuda.metrics`:
@@ -33,7 +33,8 @@ from fuda.metrics import evaluate
 from fuda.schemes import OUTSIDE, entities, guess_scheme, split_label
 
 Counts = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-_UNBALANCED = 0.8  # share of one label from which token accuracy says little
+# If one label has at least this share of all nodes, token accuracy is not informative.
+_UNBALANCED = 0.8
 
 
 class Figure(NamedTuple):
@@ -80,7 +81,7 @@ def figure(shares: list[float]) -> Figure:
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be large.
+    """An objective: the score that is to be maximized.
 
     Parameters
     ----------
@@ -116,15 +117,15 @@ class Goal:
         ndarray of shape (n_structures, n_classes, 3)
             Numbers of correct, predicted and true items.
         """
-        labels = [*chain.from_iterable(y_true)], [*chain.from_iterable(y_pred)]
-        classes = sorted({label for each in labels for label in each if label is not None})
+        sides = [*chain.from_iterable(y_true)], [*chain.from_iterable(y_pred)]
+        classes = sorted({label for labels in sides for label in labels if label is not None})
         number = {label: k for k, label in enumerate(classes)} | {None: -1}
-        true, guess = (np.array([number[label] for label in each], dtype=np.int64) for each in labels)
+        true, guess = (np.array([number[label] for label in labels], dtype=np.int64) for labels in sides)
         offsets = np.cumsum([0, *map(len, y_true)])
         return self.counter(classes)(true, guess, offsets)
 
     def counter(self, classes: Sequence[Any]) -> Counts:
-        """The function that counts for label numbers of these classes.
+        """The function that counts items by label numbers of these classes.
 
         Parameters
         ----------
@@ -140,8 +141,8 @@ class Goal:
         if self.name == "entity F1":
             return _EntityCounts(classes)
         outside = {"token accuracy": [], "label F1": [OUTSIDE], "macro F1": []}[self.name]
-        each = self.labels if self.name == "macro F1" else None
-        return partial(_node_counts, list(classes), outside, each)
+        by_label = self.labels if self.name == "macro F1" else None
+        return partial(_node_counts, list(classes), outside, by_label)
 
     def score(self, counts: np.ndarray) -> float:
         """Compute the score of structures by the sum of their counts.
@@ -163,8 +164,8 @@ def mean_f1(sums: np.ndarray) -> np.ndarray:
     """The mean of F1 over the classes that have items, of sums of counts (…, n_classes, 3)."""
     correct, items = sums[..., 0], sums[..., 1] + sums[..., 2]
     occur = items > 0
-    each = np.divide(2 * correct, items, out=np.zeros_like(correct), where=occur)
-    means: np.ndarray = each.sum(axis=-1) / np.maximum(1, occur.sum(axis=-1))
+    f1 = np.divide(2 * correct, items, out=np.zeros_like(correct), where=occur)
+    means: np.ndarray = f1.sum(axis=-1) / np.maximum(1, occur.sum(axis=-1))
     return means
 
 
@@ -193,8 +194,8 @@ def goal_for(y: Any) -> Goal:
     if not frequency:
         raise DataError("no label is known; give some labels to learn from")
     if evaluate(known, known).entity_scores is not None:
-        whole = sum(None not in labels for labels in y)
-        return Goal("entity F1" if 2 * whole >= len(known) else "label F1", guess_scheme(y))
+        complete = sum(None not in labels for labels in y)
+        return Goal("entity F1" if 2 * complete >= len(known) else "label F1", guess_scheme(y))
     labels = tuple(sorted(frequency))
     most = max(frequency.values()) / sum(frequency.values())
     return Goal("macro F1", None, labels) if most >= _UNBALANCED else Goal("token accuracy", None, labels)
@@ -203,16 +204,16 @@ def goal_for(y: Any) -> Goal:
 def _node_counts(
     classes: list[Any],
     outside: list[Any],
-    each: tuple[Any, ...] | None,
+    by_label: tuple[Any, ...] | None,
     true: np.ndarray,
     guess: np.ndarray,
     offsets: np.ndarray,
 ) -> np.ndarray:
-    """Counts over nodes with labels other than `outside`, per label of `each` if it is given."""
+    """Counts over nodes with labels other than `outside`, or for each label of `by_label`."""
     known = true >= 0
     groups = [[k for k, label in enumerate(classes) if label not in outside]]
-    if each is not None:
-        groups = [[classes.index(label)] if label in classes else [] for label in each]
+    if by_label is not None:
+        groups = [[classes.index(label)] if label in classes else [] for label in by_label]
     counts = []
     for group in groups:
         is_true, is_guess = known & np.isin(true, group), known & np.isin(guess, group)
@@ -228,11 +229,11 @@ def _sums(items: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 class _EntityCounts:
-    """Counts segments leniently, so that pairs of neighbours decide all bounds."""
+    """Counts segments leniently, so that pairs of neighbouring labels determine all bounds."""
 
     def __init__(self, classes: Sequence[Any]) -> None:
-        known = {"L": "E", "U": "S"}  # which the lenient interpretation does not know
-        labels = [known.get(label[0], label[0]) + label[1:] for label in classes]
+        as_iobes = {"L": "E", "U": "S"}  # the lenient interpretation does not have L and U
+        labels = [as_iobes.get(label[0], label[0]) + label[1:] for label in classes]
         kinds = [split_label(label) for label in labels]
         self.inside = np.array([prefix != OUTSIDE for prefix, _ in kinds], dtype=bool)
         self.kind = np.unique([kind for _, kind in kinds], return_inverse=True)[1]
@@ -240,16 +241,17 @@ class _EntityCounts:
         self.joined = np.array(both) & self.inside[:, None] & self.inside
 
     def __call__(self, true: np.ndarray, guess: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        # Next to a node whose label is not known, segments have no known bounds.
-        known = np.repeat(_sums(true < 0, offsets) == 0, np.diff(offsets))
-        support, predicted = (self._segments(np.where(known, y, -1), offsets) for y in (true, guess))
-        found = support[np.isin(support, predicted)], predicted, support
-        ends = np.searchsorted(offsets, np.arange(offsets[-1]), side="right") - 1
-        counts = [np.bincount(ends[keys // self._base], minlength=len(offsets) - 1) for keys in found]
+        # The bounds of segments next to a node without a known label are not known: only
+        # structures with complete labels are counted.
+        is_complete = np.repeat(_sums(true < 0, offsets) == 0, np.diff(offsets))
+        support, predicted = (self._segments(np.where(is_complete, y, -1), offsets) for y in (true, guess))
+        items = support[np.isin(support, predicted)], predicted, support
+        owner = np.searchsorted(offsets, np.arange(offsets[-1]), side="right") - 1
+        counts = [np.bincount(owner[keys // self._base], minlength=len(offsets) - 1) for keys in items]
         return np.array(counts, dtype=float).T[:, None]
 
     def _segments(self, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """A number for each segment, which first node, last node and type determine."""
+        """A number for each segment, determined by its first node, its last node and its type."""
         inside, count = self.inside[labels] & (labels >= 0), len(labels)
         joined = np.zeros(count + 1, dtype=bool)  # whether a node continues the segment before it
         joined[1:count] = self.joined[labels[:-1], labels[1:]] & inside[1:] & inside[:-1]

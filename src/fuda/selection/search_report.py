@@ -10,19 +10,19 @@ from fuda.selection.tables import PrintedTable, Tabular
 
 @dataclass(frozen=True)
 class SearchReport(Tabular):
-    """What was tried, what it reached and what it took.
+    """The candidates of a search with their scores and times, and the choice.
 
     Parameters
     ----------
     goal : str
-        The score that was to be large.
+        The score that was maximized.
     rows : list of dict
         Of each candidate the name, score and spread over folds in per cent, the numbers of folds
         and of nodes fitted on, seconds by the clock and of processors, and how it ended.
     chosen : str
-        What was chosen.
+        The chosen candidates.
     seconds, cpu_seconds : float
-        The time of everything.
+        The time of the whole search.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Tasks side by side: in threads of this process, or wherever joblib was told to run them.
+"""Tasks that run side by side: in threads of this process, or by joblib's backend.
 
-Threads suffice here, since compiled code runs without the interpreter lock, and they share what
-was read and compiled. Within ``joblib.parallel_config(backend="dask")``, or another backend of
+Threads suffice here, since compiled code runs without the interpreter lock, and they share data
+and compiled code. Within ``joblib.parallel_config(backend="dask")``, or another backend of
 processes, tasks run there.
 """
 
@@ -43,17 +43,17 @@ def side_by_side(tasks: Iterable[tuple[Key, Task]], workers: int) -> Iterator[tu
     Parameters
     ----------
     tasks : iterable of (object, callable)
-        A key and a function without parameters each. In threads, the next one is taken when
-        a thread is free for it; if they may run in processes, functions are to be pickled.
+        A key and a function without parameters per task. In threads, the next task starts when a
+        thread is free; if tasks may run in processes, it must be possible to pickle the functions.
     workers : int
         How many threads; with 1 the tasks run one by one in this one.
 
     Yields
     ------
     (object, object)
-        The key and the result of each task, as they come; a `DataError` that it raised is its
-        result. Any other error is raised; then, and if the generator is closed or interrupted,
-        trainings that are still running end after their current iteration.
+        The key and the result of each task, in the order of completion; if it raised a
+        `DataError`, that is its result. Any other error is raised; then, and if the generator is
+        closed or interrupted, trainings that are still running end after their current iteration.
 
     Examples
     --------
@@ -90,16 +90,16 @@ def _in_threads(tasks: Iterator[tuple[Key, Task]], workers: int) -> Iterator[tup
     over, begun, finished = list[None](), list[None](), list[None]()
 
     def work(key: Key, task: Task) -> None:
-        begun.append(None)  # from now on it is waited for; before, nothing is left to do
-        found, raised = None, None
+        begun.append(None)  # from here on, the caller waits for the end of this task
+        outcome, raised = None, None
         try:
             if not over:
                 with ended_by(lambda: bool(over)):
-                    found = _outcome(task)
+                    outcome = _outcome(task)
         except BaseException as error:  # raised below, in the thread of the caller
             raised = error
         finished.append(None)
-        done.put((key, found, raised))
+        done.put((key, outcome, raised))
 
     try:
         while True:
@@ -111,11 +111,11 @@ def _in_threads(tasks: Iterator[tuple[Key, Task]], workers: int) -> Iterator[tup
                 running += 1
             if not running:
                 return
-            key, found, raised = done.get()
+            key, outcome, raised = done.get()
             running -= 1
             if raised is not None:
                 raise raised
-            yield key, found
+            yield key, outcome
     finally:
         over.append(None)
         while len(finished) < len(begun):

@@ -1,13 +1,13 @@
 """Whether one model is better than another by more than chance.
 
-**Paired approximate randomization** is the test that people see. If two models were equally good,
+**Paired approximate randomization** is the test that is reported. If two models were equally good,
 it would be chance which of their two labelings of a structure came from which. So the labelings of
 every structure change places with probability ½, many times, and p is the share of times in which
 the difference of scores is at least as large as the observed one [1]_. No assumption is made about
 the distribution of scores, F1 included.
 
-**The bootstrap** is what searches go by: the standard error of a difference of scores is its
-standard deviation over samples of the structures, drawn with replacement.
+**The bootstrap** is used in searches: the standard error of a difference of scores is its standard
+deviation over samples of the structures, drawn with replacement.
 
 References
 ----------
@@ -22,7 +22,8 @@ import numpy as np
 from fuda.selection.goals import Goal, mean_f1
 
 ROUNDS = 9_999
-_AT_ONCE = 4_000_000  # entries of a matrix of exchanges
+# The largest number of entries of a matrix of exchanges.
+_MOST_ENTRIES = 4_000_000
 
 
 def randomization_test(first: np.ndarray, second: np.ndarray, rounds: int = ROUNDS, seed: int = 0) -> float:
@@ -57,7 +58,7 @@ def randomization_test(first: np.ndarray, second: np.ndarray, rounds: int = ROUN
     observed = abs(mean_f1(sums[0]) - mean_f1(sums[1]))
     reached, left = 0, rounds
     while left:
-        size = min(left, max(1, _AT_ONCE // count))
+        size = min(left, max(1, _MOST_ENTRIES // count))
         moved = (random.randint(0, 2, (size, count)) @ change).reshape(size, *shape)
         differences = np.abs(mean_f1(sums[0] + moved) - mean_f1(sums[1] - moved))
         reached += int((differences >= observed - 1e-12).sum())
@@ -66,18 +67,18 @@ def randomization_test(first: np.ndarray, second: np.ndarray, rounds: int = ROUN
 
 
 def behind(goal: Goal, best: np.ndarray, other: np.ndarray, errors: float = 2.0, rounds: int = 200) -> bool:
-    """Whether a candidate is behind by more than some standard errors of the difference.
+    """Whether a candidate's score is lower by more than some standard errors of the difference.
 
     Parameters
     ----------
     goal : Goal
-        What is to be large.
+        The objective.
     best, other : ndarray of shape (n_structures, n_classes, 3)
         Their counts on the same structures.
     errors : float, default=2.0
         How many standard errors.
     rounds : int, default=200
-        Samples of structures (bootstrap) by which the standard error is found.
+        Bootstrap samples of structures from which the standard error is estimated.
 
     Returns
     -------
@@ -94,11 +95,11 @@ def standard_error(goal: Goal, one: np.ndarray, other: np.ndarray, rounds: int) 
     Parameters
     ----------
     goal : Goal
-        What is to be large.
+        The objective.
     one, other : ndarray of shape (n_structures, n_classes, 3)
         The counts.
     rounds : int
-        Samples of structures.
+        The number of bootstrap samples of structures.
 
     Returns
     -------

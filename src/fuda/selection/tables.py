@@ -40,11 +40,11 @@ class PrintedTable(NamedTuple):
         """
         lines = [self.header, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        made = []
+        texts = []
         for first, *others in lines:
             cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
-            made.append("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
-        return "\n".join([*made, *self.notes])
+            texts.append("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
+        return "\n".join([*texts, *self.notes])
 
     def html(self) -> str:
         """Return the table as HTML.
@@ -83,7 +83,7 @@ class PrintedTable(NamedTuple):
 
 
 class Tabular:
-    """What is shown as a table, which `table` returns."""
+    """Base of results that are shown as the table that `table` returns."""
 
     def table(self) -> PrintedTable:
         """Return the table."""

@@ -36,12 +36,12 @@ class Times(NamedTuple):
 
 
 class Stopwatch:
-    """Measures seconds since it was made.
+    """Measures seconds since it was created.
 
     Parameters
     ----------
     cpu : callable, default=time.process_time
-        Tells the seconds of processors: of the process, or by `time.thread_time` of this thread.
+        Returns the seconds of processors: of the process, or by `time.thread_time` of this thread.
     """
 
     def __init__(self, cpu: Callable[[], float] = time.process_time) -> None:
@@ -126,8 +126,8 @@ class Validation:
     @property
     def entity_f1(self) -> Figure | None:
         """Micro F1 over entities, in the folds whose labels encode some; None if none do."""
-        found = [report.entity_scores for report in self.reports]
-        entity = [scores.micro.f1 for scores in found if scores is not None]
+        all_scores = [report.entity_scores for report in self.reports]
+        entity = [scores.micro.f1 for scores in all_scores if scores is not None]
         return figure(entity) if entity else None
 
     def out_of_fold(self) -> dict[int, Any]:
@@ -138,8 +138,9 @@ class Validation:
         dict of int to list
             By the number of the structure.
         """
-        tests, found = np.concatenate(self.tests).tolist(), [y for fold in self.predictions for y in fold]
-        return dict(zip(tests, found, strict=True))
+        tests = np.concatenate(self.tests).tolist()
+        predicted = [labels for fold in self.predictions for labels in fold]
+        return dict(zip(tests, predicted, strict=True))
 
 
 def cross_validate(

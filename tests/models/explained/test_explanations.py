@@ -120,12 +120,14 @@ def labelings_of(model, encoded, known):
     heads = corpus.graph.heads
     if hasattr(model, "mixing_"):
         scores, transitions = model._calibration.labelings(model._evidence(encoded))
-        return all_labelings(heads, *CRF._allowed(model, corpus, scores, transitions, known))
+        return all_labelings(heads, *CRF._constrained(model, corpus, scores, transitions, known))
     if isinstance(model, HMPerceptron) and model.order_ > 1:
-        scores, allowed = model._allowed(corpus, model._node_scores(encoded), np.zeros((size, size)), known)
+        scores, transitions = model._constrained(
+            corpus, model._node_scores(encoded), np.zeros((size, size)), known
+        )
         tables = higher_order.by_context(model._grams, model.order_)
         found = []
-        for y, score in all_labelings(heads, scores, allowed):
+        for y, score in all_labelings(heads, scores, transitions):
             for t in range(len(y)):
                 above, at = [], t
                 while heads[at] >= 0 and len(above) < model.order_:
@@ -137,8 +139,8 @@ def labelings_of(model, encoded, known):
         return sorted(found, key=lambda pair: -pair[1])
     if model.decode == "posterior":
         table, zeros = model._marginals(encoded, known), np.zeros((size, size))
-        return all_labelings(heads, *model._allowed(corpus, table, zeros, known))
-    return all_labelings(heads, *model._allowed(corpus, *model._scores(encoded), known))
+        return all_labelings(heads, *model._constrained(corpus, table, zeros, known))
+    return all_labelings(heads, *model._constrained(corpus, *model._scores(encoded), known))
 
 
 def wanted(model, x, node, known):

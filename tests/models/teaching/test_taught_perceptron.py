@@ -39,18 +39,21 @@ def test_the_crf_scores_as_the_perceptron_does(parameters):
     twin = _Twin.of(model, model._firmness)
     encoded = model._encode(X + NEW)
     nodes, pairs = model._scores(encoded)
-    own_nodes, own_pairs = twin._scores(twin.seen(encoded))
+    own_nodes, own_pairs = twin._scores(twin.with_roots(encoded))
     scale = model._firmness.scale
     np.testing.assert_allclose(own_nodes, scale * nodes, atol=1e-9)
     np.testing.assert_allclose(own_pairs, scale * pairs, atol=1e-9)
-    assert twin._best(twin.seen(encoded), None).tolist() == model._best(encoded, None).tolist()
+    assert (
+        twin._best_labels(twin.with_roots(encoded), None).tolist()
+        == model._best_labels(encoded, None).tolist()
+    )
 
 
 def test_the_scale_is_the_likeliest():
     model = HMPerceptron().fit(X, Y)
     twin = _Twin.of(model, None)
     data = model._labelled(X, Y, None, None)
-    data = data._replace(encoded=twin.seen(data.encoded))
+    data = data._replace(encoded=twin.with_roots(data.encoded))
     loss = twin._training_loss(data)
 
     def objective(s):

@@ -71,7 +71,7 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
     return _created("cpu", problem, n_jobs)
 
 
-def may_foresee(name: str) -> bool:
+def can_train_jointly(name: str) -> bool:
     """Return whether engines of that name may train several perceptrons at the same time."""
     from fuda.marginalized.engines.cuda.device import has_driver
 

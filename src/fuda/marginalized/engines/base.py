@@ -41,8 +41,8 @@ class PerceptronState:
         return self.sums[0] - self.sums[1] / self.steps if average and self.steps else self.sums[0]
 
 
-class Foreseen(NamedTuple):
-    """A perceptron to be trained.
+class PlannedTraining(NamedTuple):
+    """The planned training of a perceptron.
 
     Attributes
     ----------
@@ -163,17 +163,17 @@ class Engine(Protocol):
         """Return an engine at α = 0 for other targets of the same sources, sharing its data."""
         ...
 
-    def foresee(
-        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    def plan_joint_training(
+        self, planned: list[PlannedTraining], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:
         """Return engines for several perceptrons, if training them at the same time is faster.
 
         The calls of their epochs are the same as ever, one perceptron after another, and so are
-        their results, also where orders come different from what was foreseen.
+        their results, also where the orders differ from those that were planned.
 
         Parameters
         ----------
-        foreseen : list of Foreseen
+        planned : list of PlannedTraining
             The perceptrons, on structures of this problem.
         problems : list of Problem
             For each the problem of its own structures alone.

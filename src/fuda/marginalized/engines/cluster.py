@@ -21,7 +21,7 @@ import numpy as np
 
 from fuda.cluster import Residents, connected, worker_threads
 from fuda.data.graph import Graph
-from fuda.marginalized.engines.base import Engine, Foreseen, Margins, PerceptronState
+from fuda.marginalized.engines.base import Engine, Margins, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cpu.layout import Layout
 from fuda.marginalized.engines.cpu.log import Log
@@ -80,8 +80,8 @@ class ClusterEngine:
         recipes = [(_engine_of_part, part_of(problem, members)) for members in self._members]
         self._workers = Residents(client, recipes, self._forget)
 
-    def foresee(
-        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    def plan_joint_training(
+        self, planned: list[PlannedTraining], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:
         """See `Engine`; one perceptron keeps all workers busy."""
         return None

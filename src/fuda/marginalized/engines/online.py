@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.marginalized.engines.base import Engine, Foreseen, Margins, PerceptronState
+from fuda.marginalized.engines.base import Engine, Margins, PerceptronState, PlannedTraining
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 from fuda.training.crammer_singer import ascend, duality_gaps
@@ -48,8 +48,8 @@ class OnlineEngine:
         """See `Engine`."""
         raise NotImplementedError
 
-    def foresee(
-        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    def plan_joint_training(
+        self, planned: list[PlannedTraining], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:
         """See `Engine`; nothing is gained where one perceptron keeps all threads busy."""
         return None

@@ -1,9 +1,9 @@
-"""The table of what `fuda.Auto` tries, by the kind of data.
+"""The table of the candidates of `fuda.Auto`, by the kind of data.
 
-A row is a name, a learner and its parameters. The first row of a kind is the one to use where
-nothing is known: it takes part to the end. The others follow by promise, since time may not be
-enough for all. `QUICK` has parameters with which slow learners are compared, and how much longer
-they take without.
+A row is a name, a learner and its parameters. The first row of a kind is the default, which takes
+part until the end. The others follow in the order of their expected scores, since time may not
+suffice for all. `QUICK` has parameters with which slow learners are compared, and how many times
+longer a fit takes without them.
 
 ========  =============================================================================
 kind      observations
@@ -29,10 +29,11 @@ from fuda.selection.search import Candidate
 
 _LINEAR, _SQUARE = Polynomial(1).normalized(), Polynomial(2).normalized()
 
-# Residues tell little one by one: with small kernels and C, margins are violated, and
+# Single residues contain little information: with small kernels and C, margins are violated, and
 # training ends soon.
 _SOFT = {"kernel": Polynomial(2, scale=0.1), "C": 0.05, "rescale": True, "tol": 0.05}
-_TEXT = {"features": "text"}  # of the marginalized kernel; k_x follows from features and shape
+# For the marginalized kernel, whose k_x follows from features and shape.
+_TEXT = {"features": "text"}
 Row = tuple[str, str, dict[str, Any]]
 TABLE: dict[str, list[Row]] = {
     "text": [
@@ -96,20 +97,21 @@ TABLE: dict[str, list[Row]] = {
     ],
 }
 
-# Names of what decides together with others only where it has been shown to be worth it: scores of
-# perceptrons are not probabilities, and what few features have learned from one text holds less in
-# others than folds of the same text promise.
+# The names of candidates that are combined with others only if that is proved to be better: scores
+# of perceptrons are not probabilities, and weights of a few features learned from one text are
+# less accurate on other texts than on folds of the same text.
 ON_PROOF = ("hm-perceptron", "marginalized spelling", "marginalized prior")
 
-# Names of what is good together on most text: whoever leads on few sentences does so by chance,
-# and three together are better than the best of them. Which of the teams the data tell: what makes
-# other mistakes adds more, where a wide window and classes of words help at all.
+# The names of candidates that are good together on most text: with few sentences the best of them
+# is so by chance, and a combination of three is better than the best one. The data decide between
+# the teams: candidates with different mistakes are worth more in combination, if a wide window and
+# classes of words help at all.
 TEAMS = (("crf l2=0.3", "hm-svm", "semi-crf"), ("crf window=2", "hm-svm", "crf word classes"))
 
-# What learns classes and vectors of words from the text itself.
+# The name of the candidate that learns classes and vectors of words from the text itself.
 WITH_CLASSES = "crf word classes"
 
-# By learner: parameters while it is compared, and how many times longer it takes without them.
+# By learner: its parameters during the comparison, and how many times longer it takes without.
 QUICK: dict[str, tuple[dict[str, Any], float]] = {"MarginalizedPerceptron": ({"orders": 2}, 2.0)}
 
 
@@ -144,19 +146,19 @@ def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
     corpus : Corpus
         The structures; only learners that take their shape are listed.
     features : Template, callable or str, optional
-        Given features, in place of those of the table.
+        Features to use in place of those of the table.
 
     Returns
     -------
     list of Candidate
         The default first.
     """
-    found = []
-    for name, learner, given in TABLE["features" if features is not None else kind_of(corpus)]:
+    candidates = []
+    for name, learner, row_parameters in TABLE["features" if features is not None else kind_of(corpus)]:
         cls, learns_words = model_class(learner), name == WITH_CLASSES
         if corpus.shape not in cls._shapes or (learns_words and corpus.vectors is not None):
             continue
-        parameters = dict(given) if features is None else given | {"features": features}
+        parameters = dict(row_parameters) if features is None else row_parameters | {"features": features}
         if parameters.get("prior") == "crf":
             if corpus.shape == "dag":
                 continue
@@ -164,5 +166,5 @@ def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
         quick = QUICK.get(learner, ({}, 1.0))
         joins = not name.startswith(ON_PROOF)
         teams = tuple(k for k, team in enumerate(TEAMS) if features is None and name in team)
-        found.append(Candidate(name, cls(**parameters), *quick, joins, learns_words, teams))
-    return found
+        candidates.append(Candidate(name, cls(**parameters), *quick, joins, learns_words, teams))
+    return candidates

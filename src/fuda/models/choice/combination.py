@@ -1,20 +1,20 @@
-"""Labels by several labelers together.
+"""Combinations: several labelers that predict labels together.
 
-A labeler with scores of nodes and of label pairs, F_m(y) = Σ_t s_m(t,y_t) + Σ_{edges p→t}
-A_m(y_p,y_t), gives these; of any other one, its marginals p_m(t,σ) count. With M labelers, R of
-them of the second kind, and g_m the power of labeler m,
+A labeler with scores of nodes and of label pairs contributes its score of a labeling, F_m(y) =
+Σ_t s_m(t,y_t) + Σ_{edges p→t} A_m(y_p,y_t); any other one contributes its marginals p_m(t,σ). With
+M labelers, R of them of the second kind, and g_m the power of labeler m,
 
     q(t,σ) = mean over the R of  p_m(t,σ)^g_m / Σ_ρ p_m(t,ρ)^g_m,
     y = argmax  1/M Σ_m g_m F_m(y) + R/M Σ_t log q(t,y_t)
                 − Σ_t b(y_t) + w Σ_{edges p→t} m(y_p, y_t),
 
 where m is the information of label pairs along edges (see `fuda.marginalized.calibration`), which
-is needed only where there are no F_m, and b is not 0 for one label only, the one outside of all
+is needed only if there is no F_m, and b is not 0 for a single label, the one outside of all
 segments or the most frequent. `fuda.models.choice.tuning` chooses g, b and w.
 
-Scores of whole labelings are added, not marginals, since neighbouring labels hang together:
-decoded from its marginals, even a single model is one to two points of entity F1 behind its own
-Viterbi labels.
+Scores of labelings are added rather than marginals, since neighbouring labels depend on each
+other: decoded from its marginals, even a single model is one to two points of entity F1 behind its
+own Viterbi labels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Array = np.ndarray
 
 
 class Decoder(NamedTuple):
-    """How what several labelers say becomes labels.
+    """How the opinions of several labelers are combined into labels.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Decoder(NamedTuple):
     scheme : str or None
         The scheme that labels are well-formed in.
     by_scores : tuple of bool
-        Whether F_m counts of each member, not its marginals; () where that of none does.
+        For each member whether F_m is used, not its marginals; () if all use marginals.
     """
 
     powers: Array
@@ -65,11 +65,11 @@ class Decoder(NamedTuple):
     by_scores: tuple[bool, ...] = ()
 
     def weighted(self, opinions: list[Opinion]) -> list[Opinion]:
-        """Return what each member adds: to scores of labelings or, without pairs, to q."""
-        rest = sum(said.pairs is None for said in opinions)
+        """Return what each member adds to scores of labelings or, without pairs, to q."""
+        M, R = len(opinions), sum(opinion.pairs is None for opinion in opinions)
         return [
-            Opinion(sharpened(said.nodes, g) / rest) if said.pairs is None else said.times(g / len(opinions))
-            for said, g in zip(opinions, self.powers, strict=True)
+            Opinion(sharpened(opinion.nodes, g) / R) if opinion.pairs is None else opinion.times(g / M)
+            for opinion, g in zip(opinions, self.powers, strict=True)
         ]
 
     def scored(
@@ -80,18 +80,18 @@ class Decoder(NamedTuple):
         Labels must be well-formed, and those that are `known`, numbers with −1 for others.
         """
         weighted = self.weighted(opinions)
-        shares = [said.nodes for said in weighted if said.pairs is None]
+        shares = [opinion.nodes for opinion in weighted if opinion.pairs is None]
         scores = -np.tile(self.bias, (corpus.size, 1))
         if shares:
             scores += len(shares) / len(weighted) * np.log(np.maximum(sum(shares), LEAST))
         pairs = self.pairs
-        for said in weighted:
-            if said.pairs is not None:
-                scores += said.nodes
-                pairs = pairs + said.pairs
-        return self._allowed(corpus, scores, pairs, classes, known)
+        for opinion in weighted:
+            if opinion.pairs is not None:
+                scores += opinion.nodes
+                pairs = pairs + opinion.pairs
+        return self._constrained(corpus, scores, pairs, classes, known)
 
-    def _allowed(
+    def _constrained(
         self, corpus: Corpus, scores: Array, pairs: Array, classes: list[Any], known: Array | None
     ) -> tuple[Array, Array]:
         """Scores (changed in place) and pairs, −inf where scheme or known labels forbid."""
@@ -124,16 +124,16 @@ class Decoder(NamedTuple):
         n_jobs: int | None = None,
     ) -> Array:
         """Return the mean of the marginals of all members (N, L), each to its power."""
-        found = np.zeros((corpus.size, len(classes)))
-        for said, power in zip(opinions, self.powers, strict=True):
-            if said.pairs is None:
-                found += sharpened(said.nodes, power)
+        total = np.zeros((corpus.size, len(classes)))
+        for opinion, power in zip(opinions, self.powers, strict=True):
+            if opinion.pairs is None:
+                total += sharpened(opinion.nodes, power)
             else:
-                nodes, pairs = said.times(power)
+                nodes, pairs = opinion.times(power)
                 assert pairs is not None
-                allowed = self._allowed(corpus, nodes, pairs, classes, known)
-                found += inference.marginals(corpus.graph, *allowed, n_jobs=n_jobs)[1]
-        return found / len(opinions)
+                constrained = self._constrained(corpus, nodes, pairs, classes, known)
+                total += inference.marginals(corpus.graph, *constrained, n_jobs=n_jobs)[1]
+        return total / len(opinions)
 
 
 class Combination(Probabilities):
@@ -144,7 +144,7 @@ class Combination(Probabilities):
     members : list of Labeler
         Fitted on the same labels.
     decoder : Decoder
-        How what they say becomes labels.
+        How their opinions are combined.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Combination(Probabilities):
         X : list of structures
             Of the shape that the members were fitted on.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class Combination(Probabilities):
         structures, corpus = self._corpus(X)
         if corpus is None:
             return as_object_array([[] for _ in structures])
-        labels = self.decoder.decode(*self._asked(corpus, known), self.members[0].n_jobs)
+        labels = self.decoder.decode(*self._decoder_arguments(corpus, known), self.members[0].n_jobs)
         named = [part.tolist() for part in corpus.split(self.classes_[labels])]
         return as_object_array(corpus.with_empty(named, list))
 
@@ -200,7 +200,7 @@ class Combination(Probabilities):
         n : int
             How many labelings to find, at most.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -210,13 +210,13 @@ class Combination(Probabilities):
         count, (structures, corpus) = check_count(n), self._corpus(X)
         if corpus is None:
             return as_object_array([[([], 0.0)] for _ in structures])
-        scores, pairs = self.decoder.scored(*self._asked(corpus, known))
-        how = count, self.classes_, self.members[0].n_jobs
+        scores, pairs = self.decoder.scored(*self._decoder_arguments(corpus, known))
+        settings = count, self.classes_, self.members[0].n_jobs
         if corpus.shape == "dag":
-            found = best_of_nodes(corpus, scores, *how)
+            best = best_of_nodes(corpus, scores, *settings)
         else:
-            found = best_labelings(corpus.graph, scores, pairs, *how)
-        return as_object_array(corpus.with_empty(found, lambda: [([], 0.0)]))
+            best = best_labelings(corpus.graph, scores, pairs, *settings)
+        return as_object_array(corpus.with_empty(best, lambda: [([], 0.0)]))
 
     def predict_marginals(self, X: Any, known: Any = None) -> Array:
         """Compute the mean of the members' P(y_t = label) for every node t.
@@ -226,7 +226,7 @@ class Combination(Probabilities):
         X : list of structures
             Of the shape that the members were fitted on.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -237,16 +237,17 @@ class Combination(Probabilities):
         none = np.empty((0, len(self.classes_)))
         if corpus is None:
             return as_object_array([none for _ in structures])
-        asked = self._asked(corpus, known)
-        q, fixed = self.decoder.marginals(*asked, self.members[0].n_jobs), asked[-1]
-        if fixed is not None:
-            q[fixed >= 0] = np.eye(len(self.classes_))[fixed[fixed >= 0]]
+        arguments = self._decoder_arguments(corpus, known)
+        q, known_numbers = self.decoder.marginals(*arguments, self.members[0].n_jobs), arguments[-1]
+        if known_numbers is not None:
+            is_known = known_numbers >= 0
+            q[is_known] = np.eye(len(self.classes_))[known_numbers[is_known]]
         return as_object_array(corpus.with_empty(corpus.split(q), lambda: none))
 
     def explain(self, x: Any, node: int, top: int = 5, known: Any = None) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
-        What a member itself goes by, its own `explain` tells: ``members[0].explain(x, node)``.
+        The decision of a single member is explained by ``members[0].explain(x, node)``.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class Combination(Probabilities):
         top : int, default=5
             How many contributions of each kind to list; all of them add up to the difference.
         known : list, optional
-            Labels of x that are given, None where the label is open.
+            Labels of x that are known, None where the label is open.
 
         Returns
         -------
@@ -266,26 +267,28 @@ class Combination(Probabilities):
         """
         structures = as_structures([x])
         check_question(structures[0], node, top)
-        given = None if known is None else [known]
-        return explained(combined_decision(self, Corpus(structures), given), node, top)
+        known_labels = None if known is None else [known]
+        return explained(combined_decision(self, Corpus(structures), known_labels), node, top)
 
     def _corpus(self, X: Any) -> tuple[list[Any], Corpus | None]:
         """The structures, and those with nodes as a corpus."""
         structures = as_structures_or_none(structures_of(X))
-        given: list[Any] = [[] if structure is None else structure for structure in structures]
-        return given, Corpus(structures) if any(map(len, given)) else None
+        all_structures: list[Any] = [[] if structure is None else structure for structure in structures]
+        return all_structures, Corpus(structures) if any(map(len, all_structures)) else None
 
-    def _asked(self, corpus: Corpus, known: Any) -> tuple[Corpus, list[Opinion], list[Any], Array | None]:
-        """What a decoder takes: what the members say of a corpus, and which labels are known."""
-        fixed = None if known is None else label_numbers(known, corpus, self.classes_)
-        if known is not None:  # as labels of the structures with nodes
+    def _decoder_arguments(
+        self, corpus: Corpus, known: Any
+    ) -> tuple[Corpus, list[Opinion], list[Any], Array | None]:
+        """The corpus, the members' opinions about it, the labels, and known label numbers."""
+        known_numbers = None if known is None else label_numbers(known, corpus, self.classes_)
+        if known is not None:  # the corpus has the structures with nodes only
             names = np.array([*self.classes_, None], dtype=object)
-            known = [part.tolist() for part in corpus.split(names[fixed])]
+            known = [part.tolist() for part in corpus.split(names[known_numbers])]
         opinions = self.opinions(corpus, known)
-        return corpus, opinions, self.classes_.tolist(), fixed
+        return corpus, opinions, self.classes_.tolist(), known_numbers
 
     def opinions(self, corpus: Corpus, known: Any = None) -> list[Opinion]:
-        """Return what each member says of a corpus.
+        """Return the opinion of each member about a corpus.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What labelers say of the labels of nodes, in the two forms in which several decide together."""
+"""The opinions of labelers about labels, in two forms: scores of labelings, or marginals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 
 Array = np.ndarray
-LEAST = 1e-6  # probability, below which logarithms are those of this value
+LEAST = 1e-6  # smaller probabilities are replaced by this one before taking logarithms
 
 
 class Opinion(NamedTuple):
-    """What a labeler says of the nodes of a corpus.
+    """The opinion of a labeler about the nodes of a corpus.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Opinion(NamedTuple):
     pairs: Array | None = None
 
     def first(self, count: int) -> Opinion:
-        """Return what is said of the first nodes."""
+        """Return the opinion about the first nodes."""
         return self._replace(nodes=self.nodes[:count])
 
     def times(self, factor: float) -> Opinion:
@@ -49,7 +49,7 @@ def has_scores(labeler: Any) -> bool:
     Returns
     -------
     bool
-        Whether `scores_over` can tell them.
+        Whether `scores_over` can return them.
     """
     return isinstance(labeler, MarkovLabeler) and labeler._has_pair_scores
 
@@ -57,7 +57,7 @@ def has_scores(labeler: Any) -> bool:
 def scores_over(labeler: Any, encoded: Encoded, classes: Any) -> Opinion:
     """Return the scores by which a labeler decides, over all of `classes`.
 
-    A label that the labeler does not know is as unlikely as probabilities can be here.
+    A label that the labeler does not know gets the probability `LEAST`.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def scores_over(labeler: Any, encoded: Encoded, classes: Any) -> Opinion:
         With pairs.
     """
     scores, pairs = labeler._log_scores(encoded)
-    own = _numbers(labeler, classes)
+    columns = _columns(labeler, classes)
     nodes = np.repeat(scores.max(axis=1, keepdims=True) + np.log(LEAST), len(classes), axis=1)
-    nodes[:, own] = scores
-    wide = np.zeros((len(classes),) * 2)
-    wide[np.ix_(own, own)] = pairs
-    return Opinion(nodes, wide)
+    nodes[:, columns] = scores
+    all_pairs = np.zeros((len(classes),) * 2)
+    all_pairs[np.ix_(columns, columns)] = pairs
+    return Opinion(nodes, all_pairs)
 
 
 def marginals_over(labeler: Any, encoded: Encoded, classes: Any, known: Any = None) -> Opinion:
@@ -94,7 +94,7 @@ def marginals_over(labeler: Any, encoded: Encoded, classes: Any, known: Any = No
     classes : list
         The labels.
     known : list of lists, optional
-        Labels that are given, None where the label is open.
+        Labels that are known, None where the label is open.
 
     Returns
     -------
@@ -102,12 +102,12 @@ def marginals_over(labeler: Any, encoded: Encoded, classes: Any, known: Any = No
         Without pairs.
     """
     marginals = labeler._node_marginals(encoded, known)
-    nodes = np.zeros((len(marginals), len(classes)))
-    nodes[:, _numbers(labeler, classes)] = marginals
-    return Opinion(nodes)
+    over_classes = np.zeros((len(marginals), len(classes)))
+    over_classes[:, _columns(labeler, classes)] = marginals
+    return Opinion(over_classes)
 
 
-def _numbers(labeler: Labeler, classes: Any) -> list[int]:
+def _columns(labeler: Labeler, classes: Any) -> list[int]:
     """The numbers of the labels of a labeler among `classes`."""
     number = {label: k for k, label in enumerate(classes)}
     return [number[label] for label in labeler.classes_]

@@ -1,12 +1,12 @@
-"""How several labelers decide together, chosen by what they say of data they did not learn from.
+"""Decoders of several labelers, tuned on their opinions about data they did not learn from.
 
-In the notation of `fuda.models.choice.combination`: the powers g make what a labeler says as sure
-as it is right. Of marginals that is where their likelihood is largest; of scores, where the
-likelihood of the labelings is. b and w maximize the goal, less what makes them unusual: half a
-standard error of the score times the squared number of steps from values that are good on most
-data. Few structures cannot tell one setting from the next, and an extreme one that is best on them
-by chance is far from it on other text. Where labels are rare, likelihood and F1 disagree about how
-sure a rare label must be, which is what b corrects.
+In the notation of `fuda.models.choice.combination`: the powers g calibrate the opinions of a
+labeler. They maximize the likelihood of its marginals, or that of labelings under its scores. b
+and w maximize the goal minus a penalty: half a standard error of the score times the squared
+number of steps from values that are good on most data. A few structures cannot distinguish one
+setting from the next, and an extreme setting that is best on them by chance may be far from the
+best on other text. Where labels are rare, likelihood and F1 disagree about how probable a rare
+label must be to be predicted, which b corrects.
 """
 
 from __future__ import annotations
@@ -26,31 +26,38 @@ from fuda.selection.goals import Counts, Goal
 from fuda.selection.significance import standard_error
 
 Array = np.ndarray
-_POWERS = 2.0 ** np.arange(-3, 3.5, 0.5)  # of marginals
-LARGEST_POWER = 64.0  # far above all that are chosen, and no probability vanishes
-_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # w to choose from
-_BIASES = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # b to choose from
-# Good on four corpora, whoever the members are; b where they have marginals only, or scores.
+# The powers g of marginals to choose from.
+_POWERS = 2.0 ** np.arange(-3, 3.5, 0.5)
+# The largest power: far above all that are chosen, and no probability becomes 0.
+LARGEST_POWER = 64.0
+# The values of w and b to choose from, and the steps of these grids.
+_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_BIASES = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+_STEP = 0.25, 0.5
+# Good on four corpora, whatever the members: w, b if all have marginals only, b if some have
+# scores.
 _USUAL_WEIGHT, _USUAL_BIAS, _USUAL_BIAS_OF_SCORES = 0.25, 0.5, 0.75
-_STEP = 0.25, 0.5  # of the grids of w and b
-_ROUNDS = 50  # samples of structures by which standard errors are found
-_MOST_NODES = 30_000  # that b and w are chosen on
-Said = list[Opinion]  # what a labeler, fitted to the rest, says of each part of the structures
+# The number of bootstrap samples of structures from which standard errors are estimated.
+_ROUNDS = 50
+# b and w are chosen on about this many nodes at most.
+_MOST_NODES = 30_000
+# The opinions of a labeler about each part of the structures, after learning from the others.
+Opinions = list[Opinion]
 
 
 class Tuner:
-    """Chooses decoders by what labelers say of structures they did not learn from.
+    """Chooses decoders by the opinions of labelers about structures they did not learn from.
 
     Parameters
     ----------
     parts : list of Corpus
-        The structures, in parts that models of their own were fitted for.
+        The structures, in parts; the opinions about each part are those of separate models.
     labels : ndarray of shape (N,)
         The label numbers of all parts, −1 where not known.
     classes : list
         The labels.
     goal : Goal
-        What is to be large.
+        The objective.
     n_jobs : int or None
         Threads.
     """
@@ -67,20 +74,21 @@ class Tuner:
         self.pairs = pair_information(labels, np.concatenate(edges), len(classes))
         most = int(np.bincount(known, minlength=len(classes)).argmax())
         self.common = classes.index(OUTSIDE) if OUTSIDE in classes else most
-        self.some = [_first(part, _MOST_NODES * part.size // self.starts[-1]) for part in parts]
-        begun = zip(self.starts[:-1], self.some, strict=True)
-        self.some_labels = np.concatenate([labels[start : start + part.size] for start, part in begun])
+        self.sample = [_first(part, _MOST_NODES * part.size // self.starts[-1]) for part in parts]
+        starts = zip(self.starts[:-1], self.sample, strict=True)
+        self.sample_labels = np.concatenate([labels[start : start + part.size] for start, part in starts])
 
     def counts(self, predicted: Array) -> Array:
-        """Count for the goal, structure by structure."""
+        """The counts of the goal, structure by structure."""
         return self.count(self.labels, predicted, _offsets(self.parts))
 
-    def power(self, said: Said) -> float:
-        """The power with which what is said is likeliest."""
-        if said[0].pairs is None:
-            p = np.concatenate([one.nodes[: part.size] for one, part in zip(said, self.some, strict=True)])
-            known = np.flatnonzero(self.some_labels >= 0)
-            true = self.some_labels[known]
+    def power(self, opinions: Opinions) -> float:
+        """The power of largest likelihood."""
+        if opinions[0].pairs is None:
+            both = zip(opinions, self.sample, strict=True)
+            p = np.concatenate([opinion.nodes[: part.size] for opinion, part in both])
+            known = np.flatnonzero(self.sample_labels >= 0)
+            true = self.sample_labels[known]
 
             def likelihood(power: float) -> float:
                 return float(np.log(sharpened(p[known], power)[np.arange(len(known)), true]).sum())
@@ -88,22 +96,22 @@ class Tuner:
             return max(_POWERS.tolist(), key=likelihood)
         few = sampled(len(self.parts[0]))
         nodes, sample = self.parts[0].nodes_of(few), self.parts[0].take(few)
-        scores = said[0].nodes[nodes], said[0].pairs
+        scores = opinions[0].nodes[nodes], opinions[0].pairs
         ray = Ray(sample.graph, *scores, self.labels[nodes], np.ones(len(few)), 1.0)
         return min(LARGEST_POWER, ray.likeliest(0.0))
 
     def untuned(self, count: int) -> Decoder:
-        """The decoder of so many members that are as sure as they are right, without b and w."""
+        """The decoder of `count` members with powers of 1, without b and w."""
         L = len(self.classes)
         return Decoder(np.ones(count), np.zeros(L), np.zeros((L, L)), self.scheme, (True,) * count)
 
-    def tuned(self, members: list[Said], powers: list[float]) -> tuple[Decoder, float, Array]:
-        """The best decoder of what members say, its score, and the label numbers it gives.
+    def tuned(self, members: list[Opinions], powers: list[float]) -> tuple[Decoder, float, Array]:
+        """The best decoder of the members' opinions, its score, and the label numbers it predicts.
 
-        Scores are means over neighbours in the grid of b and w, since the largest of many is large
-        by chance too. The score returned is without what unusual settings cost.
+        Scores are means over neighbours in the grid of b and w, since the largest of many scores
+        is partly due to chance. The returned score does not include the penalty.
         """
-        by_scores = tuple(said[0].pairs is not None for said in members)
+        by_scores = tuple(opinions[0].pairs is not None for opinions in members)
         bias = np.zeros(len(self.classes))
         decoder = Decoder(np.array(powers), bias, self.pairs, self.scheme, by_scores)
         weights = (0.0,) if self.shape == "dag" or any(by_scores) else _WEIGHTS
@@ -114,39 +122,38 @@ class Tuner:
             bias[self.common] = b
             return decoder._replace(bias=bias, pairs=w * self.pairs)
 
-        usual = _USUAL_WEIGHT if len(weights) > 1 else 0.0
-        biased = _USUAL_BIAS_OF_SCORES if any(by_scores) else _USUAL_BIAS
-        away = (np.array(weights) - usual) / _STEP[0], (np.array(biases) - biased) / _STEP[1]
-        steps = away[0][:, None] ** 2 + (away[1] ** 2 if len(biases) > 1 else np.zeros(1))
-        scores, near = np.empty(steps.shape), {}
+        usual_weight = _USUAL_WEIGHT if len(weights) > 1 else 0.0
+        usual_bias = _USUAL_BIAS_OF_SCORES if any(by_scores) else _USUAL_BIAS
+        steps_of_w = (np.array(weights) - usual_weight) / _STEP[0]
+        steps_of_b = (np.array(biases) - usual_bias) / _STEP[1]
+        steps = steps_of_w[:, None] ** 2 + (steps_of_b**2 if len(biases) > 1 else np.zeros(1))
+        scores, near_usual = np.empty(steps.shape), {}
         for (i, w), (j, b) in product(enumerate(weights), enumerate(biases)):
-            counts = self._counts_of(with_settings(w, b), members)
+            counts = self._sample_counts(with_settings(w, b), members)
             scores[i, j] = self.goal.score(counts)
-            if steps[i, j] <= 1:  # the usual setting and those beside it; all may not fit into memory
-                near[steps[i, j], i, j] = counts
+            if steps[i, j] <= 1:  # the usual setting and its neighbours; all may not fit into memory
+                near_usual[steps[i, j], i, j] = counts
         smooth = _smoothed(scores)
-        top = np.unravel_index((smooth - self._error(near) * steps / 2).argmax(), smooth.shape)
+        top = np.unravel_index((smooth - self._error(near_usual) * steps / 2).argmax(), smooth.shape)
         best = with_settings(weights[top[0]], biases[top[1]])
         return best, float(smooth[top]), self._decoded(best, self.parts, members)
 
-    def _counts_of(self, decoder: Decoder, members: list[Said]) -> Array:
-        """Counts for the goal on the part that decoders are chosen on."""
-        return self.count(self.some_labels, self._decoded(decoder, self.some, members), _offsets(self.some))
+    def _sample_counts(self, decoder: Decoder, members: list[Opinions]) -> Array:
+        """The counts of the goal on the sample that decoders are chosen on."""
+        predicted = self._decoded(decoder, self.sample, members)
+        return self.count(self.sample_labels, predicted, _offsets(self.sample))
 
-    def _decoded(self, decoder: Decoder, parts: list[Corpus], members: list[Said]) -> Array:
-        """The label numbers that a decoder gives all parts, or the first structures of each."""
-        return np.concatenate(
-            [
-                decoder.decode(
-                    part, [said[k].first(part.size) for said in members], self.classes, n_jobs=self.n_jobs
-                )
-                for k, part in enumerate(parts)
-            ]
-        )
+    def _decoded(self, decoder: Decoder, parts: list[Corpus], members: list[Opinions]) -> Array:
+        """The label numbers that a decoder predicts for all parts, or for samples of them."""
+        predicted = []
+        for k, part in enumerate(parts):
+            opinions = [of_member[k].first(part.size) for of_member in members]
+            predicted.append(decoder.decode(part, opinions, self.classes, n_jobs=self.n_jobs))
+        return np.concatenate(predicted)
 
-    def _error(self, near: dict[tuple[int, int, int], Array]) -> float:
-        """The mean standard error of one step in the grid, away from its usual entry."""
-        usual, *others = [near[key] for key in sorted(near)]
+    def _error(self, near_usual: dict[tuple[int, int, int], Array]) -> float:
+        """The mean standard error of the score's change by one step from the usual setting."""
+        usual, *others = [near_usual[key] for key in sorted(near_usual)]
         errors = [standard_error(self.goal, usual, other, _ROUNDS) for other in others]
         return float(np.mean(errors)) if errors else 0.0
 
@@ -159,7 +166,7 @@ def _smoothed(scores: Array) -> Array:
 
 
 def _first(corpus: Corpus, nodes: int) -> Corpus:
-    """The first structures of a corpus, with so many nodes; at least one."""
+    """The first structures of a corpus, with about so many nodes; at least one."""
     count = max(1, int(np.searchsorted(corpus.offsets, nodes, side="right")) - 1)
     return corpus if count >= len(corpus) else corpus.take(np.arange(count))
 

@@ -5,9 +5,9 @@ In the notation of `fuda.models.choice.combination`, the bracket of the node t i
 
     1/M Σ_m g_m [s_m(t,a) − s_m(t,b)] + R/M [log q(t,a) − log q(t,b)] − [b(a) − b(b)].
 
-The first is a sum over members. q is a sum over the others, but its logarithm is none, so each of
-them has the share of the difference of logarithms that it has of q(t,a) − q(t,b): what it says,
-divided by the logarithmic mean of both.
+The first term is a sum over the members with scores. q is a sum over the others, but its logarithm
+is not. So the difference of logarithms is divided among them in proportion to their contributions
+to q(t,a) − q(t,b): each contribution is divided by the logarithmic mean of both.
 """
 
 from __future__ import annotations
@@ -27,32 +27,33 @@ Array = np.ndarray
 
 
 def combined_decision(combination: Any, corpus: Corpus, known: Any = None) -> Decision:
-    """Return what several labelers decide together about the one structure of a corpus."""
+    """Return the decision of a combination of labelers about the one structure of a corpus."""
     decoder, classes = combination.decoder, combination.classes_.tolist()
-    given = None if known is None else label_numbers(known, corpus, combination.classes_)
+    known_numbers = None if known is None else label_numbers(known, corpus, combination.classes_)
     opinions = combination.opinions(corpus, known)
-    scores, allowed = decoder.scored(corpus, opinions, classes, given)
+    scores, transitions = decoder.scored(corpus, opinions, classes, known_numbers)
     parts = decoder.weighted(opinions)
     names = [short(member) for member in combination.members]
-    rest = sum(part.pairs is None for part in parts)
+    R = sum(part.pairs is None for part in parts)
 
     def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
-        says = [float(part.nodes[node, a] - part.nodes[node, b]) for part in parts]
+        differences = [float(part.nodes[node, a] - part.nodes[node, b]) for part in parts]
         by_bias = float(decoder.bias[b] - decoder.bias[a])
-        by_scores = sum(value for part, value in zip(parts, says, strict=True) if part.pairs is not None)
-        shared = sum(says) - by_scores
+        both = zip(parts, differences, strict=True)
+        by_scores = sum(value for part, value in both if part.pairs is not None)
+        shared = sum(differences) - by_scores
         logs = float(scores[node, a] - scores[node, b]) - by_bias - by_scores
         factor = logs / shared if shared else 0.0
-        found = []
-        for name, part, value in zip(names, parts, says, strict=True):
+        contributions = []
+        for name, part, value in zip(names, parts, differences, strict=True):
             ours, theirs = part.nodes[node, [a, b]].tolist()
             text = f"{ours:.2f}, not {theirs:.2f}"
             if part.pairs is None:
-                text, value = f"{rest * ours:.1%}, not {rest * theirs:.1%}", value * factor
-            found.append(Contribution("member", f"{name}: {text}", value, node))
+                text, value = f"{R * ours:.1%}, not {R * theirs:.1%}", value * factor
+            contributions.append(Contribution("member", f"{name}: {text}", value, node))
         if by_bias:
-            found.append(Contribution("penalty", "how sure a label must be", by_bias, node))
-        return found
+            contributions.append(Contribution("penalty", "how sure a label must be", by_bias, node))
+        return contributions
 
     structure, unit = corpus.structures[0], "score of the best labeling"
     if corpus.shape == "dag":
@@ -60,7 +61,7 @@ def combined_decision(combination: Any, corpus: Corpus, known: Any = None) -> De
         return Pointwise(structure, classes, labels, "score", lambda node: scores[node], terms)
 
     def best(scores: Array) -> Array:
-        return inference.viterbi(corpus.graph, scores, allowed)[0]
+        return inference.viterbi(corpus.graph, scores, transitions)[0]
 
-    contexts = pairs(corpus.graph.heads, allowed)
+    contexts = pairs(corpus.graph.heads, transitions)
     return Labelings(structure, classes, best(scores), unit, scores, contexts, best, terms)

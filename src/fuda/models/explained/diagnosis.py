@@ -1,4 +1,4 @@
-"""What a fitted model is like: weights by kind, certainty, and which nodes are new to it."""
+"""Inspection of fitted models: weights by kind, probabilities, and nodes with unseen features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NamedTable(NamedTuple):
 
 
 def weighted(model: Labeler) -> list[Any]:
-    """Return what weights are of: the kinds of segments of a SemiCRF, else the labels.
+    """Return the names of the columns of weights: kinds of segments of a SemiCRF, else labels.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def weighted(model: Labeler) -> list[Any]:
     Returns
     -------
     list
-        The names of the columns of weights.
+        The names.
     """
     return model.kinds_ if isinstance(model, SemiCRF) else model.classes_.tolist()
 
@@ -84,15 +84,13 @@ def pair_weights(model: Labeler) -> NamedTable | None:
     features = [encoder.edge_feature_names(k) for k in range(len(encoder.edge_channel_names()))]
     channels = list(encoder.edge_channel_names())
     if model.has_pairs_:
-        own = encoder.own_channel()
-        features, channels = (
-            [*features, encoder.feature_names(own)],
-            [*channels, encoder.channel_names()[own]],
-        )
+        node_channel = encoder.own_channel()
+        features = [*features, encoder.feature_names(node_channel)]
+        channels = [*channels, encoder.channel_names()[node_channel]]
     names = [
         f"[{channel}] {feature} after {label}"
-        for channel, several in zip(channels, features, strict=True)
-        for feature in several
+        for channel, names_of_channel in zip(channels, features, strict=True)
+        for feature in names_of_channel
         for label in model.classes_
     ]
     parts = model._layout.views(model.weights_)[2]
@@ -146,17 +144,17 @@ def probabilities(model: Labeler, X: Any, labels: Sequence[Sequence[Any]]) -> li
         return None
     try:
         marginals = model.predict_marginals(X)
-    except DataError:  # of scores that were not calibrated, or of long stretches of labels
+    except DataError:  # scores were not calibrated, or the order of labels is above 1
         return None
     number = {label: k for k, label in enumerate(model.classes_)}
     return [
-        [float(table[t, number[label]]) for t, label in enumerate(own)]
-        for table, own in zip(marginals, labels, strict=True)
+        [float(table[t, number[label]]) for t, label in enumerate(labels_of_x)]
+        for table, labels_of_x in zip(marginals, labels, strict=True)
     ]
 
 
 def unseen(model: Labeler, X: Any) -> list[np.ndarray] | None:
-    """Return which nodes have features that the training data did not have.
+    """Return which nodes have features that do not occur in the training data.
 
     For feature sets that contain the word itself, these are the words that the model has not seen.
 
@@ -175,8 +173,8 @@ def unseen(model: Labeler, X: Any) -> list[np.ndarray] | None:
     encoded = model._encode(X)
     if encoded is None or not isinstance(model.encoder_, WindowEncoder):
         return None
-    own = encoded.channels[model.encoder_.own_channel()]
-    table = encoded.tables[own.table]
+    node_channel = encoded.channels[model.encoder_.own_channel()]
+    table = encoded.tables[node_channel.table]
     if isinstance(table.matrix, np.ndarray):
         return None
-    return encoded.corpus.split(table.unknown[own.rows] > 0)
+    return encoded.corpus.split(table.unknown[node_channel.rows] > 0)

@@ -27,43 +27,51 @@ Array = np.ndarray
 
 
 def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known: Any = None) -> Decision:
-    """Return what a model with the marginalized kernel decides about one structure."""
+    """Return the decision of a model with the marginalized kernel about one structure."""
     corpus, classes = encoded.corpus, model.classes_.tolist()
-    of_x = model._prior_of(corpus, None if prior is None else [prior])
-    scores = model._scores_by(model._support, encoded, of_x)
-    evidence = model._with_memory(encoded, of_x, scores)
-    about = corpus.structures[0], classes, model._decided(encoded, evidence, known)
-    given = np.full(corpus.size, -1) if known is None else model._numbers(known, corpus)
+    prior_of_x = model._prior_of(corpus, None if prior is None else [prior])
+    scores = model._scores_by(model._support, encoded, prior_of_x)
+    evidence = model._evidence_with_memory(encoded, prior_of_x, scores)
+    about = corpus.structures[0], classes, model._decode(encoded, evidence, known)
+    known_numbers = np.full(corpus.size, -1)
+    if known is not None:
+        known_numbers = model._label_numbers(known, corpus)
     calibration = model._calibration
     if model._decoding == "posterior":
         scale = calibration.point[0] if evidence.memory.any() else None
-        positions = _marginalized_positions(model, encoded, of_x, scores, scale)
+        positions = _marginalized_positions(model, encoded, prior_of_x, scores, scale)
 
         def values(node: int) -> Array:
-            found = positions(node).shares.sum(axis=0)
-            fix_known(found[None], given[[node]])
-            return found
+            scores_of_node = positions(node).shares.sum(axis=0)
+            fix_known(scores_of_node[None], known_numbers[[node]])
+            return scores_of_node
 
         def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
             return positions(node).terms(a, b, node, top)
 
         return Pointwise(*about, "score", values, terms, positions)
-    table, allowed = model._allowed(corpus, *calibration.labelings(evidence), known)
-    positions = _marginalized_positions(model, encoded, of_x, scores, calibration.labeling_coefficients[0])
-    # The prior alone:
-    logs, _ = calibration.labelings(Evidence(np.zeros_like(of_x.nodes), of_x.nodes, joint=of_x.joint))
+    table, transitions = model._constrained(corpus, *calibration.labelings(evidence), known)
+    positions = _marginalized_positions(
+        model, encoded, prior_of_x, scores, calibration.labeling_coefficients[0]
+    )
+    log_prior, _ = calibration.labelings(
+        Evidence(np.zeros_like(prior_of_x.nodes), prior_of_x.nodes, joint=prior_of_x.joint)
+    )
 
     def best(scores: Array) -> Array:
-        return inference.viterbi(corpus.graph, scores, allowed)[0]
+        return inference.viterbi(corpus.graph, scores, transitions)[0]
 
     def node_terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
-        found = positions(node).terms(a, b, node, top)
-        by_prior = replace(found[-1], value=found[-1].value + float(logs[node, a] - logs[node, b]))
-        if calibration.by_labelings and of_x.joint is not None:  # the marginals it names contain these
+        contributions = positions(node).terms(a, b, node, top)  # the last one is that of the prior
+        by_prior = contributions[-1]
+        by_prior = replace(by_prior, value=by_prior.value + float(log_prior[node, a] - log_prior[node, b]))
+        if (
+            calibration.by_labelings and prior_of_x.joint is not None
+        ):  # the marginals in the text contain these
             by_prior = replace(by_prior, text=f"{by_prior.text}, apart from its transitions")
-        return [*found[:-1], by_prior]
+        return [*contributions[:-1], by_prior]
 
-    contexts = pairs(corpus.graph.heads, allowed)
+    contexts = pairs(corpus.graph.heads, transitions)
     return Labelings(*about, "score of the best labeling", table, contexts, best, node_terms, positions)
 
 
@@ -81,15 +89,15 @@ def _marginalized_positions(
         ]
 
     def positions(node: int) -> Positions:
-        own, of_node = scores[[node]], prior.nodes[node]
+        node_scores, node_prior = scores[[node]], prior.nodes[node]
         factor, exponent = 1.0, 0
         if scale is not None:
-            largest = float(np.abs(own.doubles()).max())
+            largest = float(np.abs(node_scores.doubles()).max())
             factor = scale / largest if largest else 1.0
-            exponent = 0 if own.exponents is None else int(own.exponents.max())
-        found = parts(model._support, model._settings, factor, exponent)
-        by_prior = of_node / np.maximum(of_node, memory.LEAST)
-        found += parts(model._memory, model._memory_settings, by_prior, 0, False)
-        return positions_of(found, classes, structure, node, of_node)
+            exponent = 0 if node_scores.exponents is None else int(node_scores.exponents.max())
+        all_parts = parts(model._support, model._settings, factor, exponent)
+        memory_factor = node_prior / np.maximum(node_prior, memory.LEAST)
+        all_parts += parts(model._memory, model._memory_settings, memory_factor, 0, False)
+        return positions_of(all_parts, classes, structure, node, node_prior)
 
     return cache(positions)

@@ -1,7 +1,7 @@
-"""Decisions of Markov models for explanations, and what their node scores consist of.
+"""Decisions of Markov models for explanations, and contributions to their node scores.
 
 `fuda.explanations.decisions` has the mathematics. The functions at the end are methods of models:
-`_node_terms` takes the difference of a node's scores of two labels apart, and `_node_positions`
+`_node_terms` decomposes the difference of a node's scores of two labels, and `_node_positions`
 returns the training positions that such scores are sums over.
 """
 
@@ -40,7 +40,7 @@ Array = np.ndarray
 
 
 def encoded_question(model: Any, x: Any, node: Any, top: Any) -> Encoded:
-    """Encode the structure that a question is about, after checking the question."""
+    """Check the parameters of `explain`, and encode the structure to be explained."""
     encoded: Encoded | None = model._encode([x])
     if encoded is None:
         raise DataError("structure 0 is empty: it has no node to explain; give one with nodes")
@@ -49,14 +49,14 @@ def encoded_question(model: Any, x: Any, node: Any, top: Any) -> Encoded:
 
 
 def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision:
-    """Return what a Markov model decides about one structure."""
+    """Return the decision of a Markov model about one structure."""
     model._check_live_params()
     voted = getattr(model, "_voted", False)
     if model._decoding != "posterior" and not (voted and model.scheme is None):
         return markov_labelings(model, encoded, known)
     corpus, heads = encoded.corpus, encoded.corpus.graph.heads
-    scores, transitions = model._allowed(corpus, *_decided_by(model, encoded), known)
-    labels = scores.argmax(axis=1) if voted else model._best(encoded, known)
+    scores, transitions = model._constrained(corpus, *_maximized_scores(model, encoded), known)
+    labels = scores.argmax(axis=1) if voted else model._best_labels(encoded, known)
     about = corpus.structures[0], model.classes_.tolist(), labels
     if voted:
         terms = _with_score(model, encoded, scores)
@@ -64,16 +64,17 @@ def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision
     odds = _Odds(model, encoded, heads, scores, transitions)
     if model.scheme is None:
         return Pointwise(*about, "log-probability", odds.log_p, odds.terms)
-    right = inference.marginals(corpus.graph, scores, transitions)[1]
-    table, allowed = model._allowed(corpus, right.copy(), np.zeros((right.shape[1],) * 2), known)
+    marginals = inference.marginals(corpus.graph, scores, transitions)[1]
+    no_scores = np.zeros((marginals.shape[1],) * 2)
+    table, rules = model._constrained(corpus, marginals.copy(), no_scores, known)  # rules: 0 or −inf
 
     def best(scores: Array) -> Array:
-        return inference.viterbi(corpus.graph, scores, allowed)[0]
+        return inference.viterbi(corpus.graph, scores, rules)[0]
 
     def scaled(node: int, a: int, b: int, top: int) -> list[Contribution]:
-        return odds.scaled_terms(node, a, b, top, right[node])
+        return odds.scaled_terms(node, a, b, top, marginals[node])
 
-    return Labelings(*about, "expected number of right labels", table, pairs(heads, allowed), best, scaled)
+    return Labelings(*about, "expected number of right labels", table, pairs(heads, rules), best, scaled)
 
 
 def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelings:
@@ -82,15 +83,15 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
     unit = "score of the best labeling"
     if getattr(model, "order_", 1) > 1 and not model._voted:
         scores = model._penalized(model._node_scores(encoded))
-        scores, allowed = model._allowed(corpus, scores, np.zeros((size, size)), known)
-        grams = higher_order.with_pairs(model._grams, model.order_, allowed)
+        scores, transitions = model._constrained(corpus, scores, np.zeros((size, size)), known)
+        grams = higher_order.with_pairs(model._grams, model.order_, transitions)
         contexts = _gram_contexts(graph.heads, grams, model.order_)
 
         def best(scores: Array) -> Array:
             return higher_order.viterbi(graph, scores, grams, model.order_)[0]
 
     else:
-        scores, transitions = model._allowed(corpus, *_decided_by(model, encoded), known)
+        scores, transitions = model._constrained(corpus, *_maximized_scores(model, encoded), known)
         contexts = pairs(graph.heads, transitions)
         if getattr(model, "_voted", False):
             unit = "shares of votes"
@@ -110,8 +111,8 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
     )
 
 
-def _decided_by(model: Any, encoded: Encoded) -> tuple[Array, Array]:
-    """The node and pair scores that predictions are found from."""
+def _maximized_scores(model: Any, encoded: Encoded) -> tuple[Array, Array]:
+    """The node and pair scores that `predict` maximizes."""
     scores, transitions = model._scores(encoded)
     return model._penalized(scores), transitions
 
@@ -138,21 +139,21 @@ def _with_score(model: Any, encoded: Encoded, scores: Array) -> NodeTerms:
         return [Contribution("votes", name(abs(x), model.classes_[k]), x, node) for k, x in both]
 
     def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
-        found = model._node_terms(encoded, node, a, b, top)
-        if not found:
+        contributions = model._node_terms(encoded, node, a, b, top)
+        if not contributions:
             names, both = model.classes_[[a, b]], scores[node, [a, b]].tolist()
-            found = [Contribution("score", f"score of {names[0]}", both[0], node)]
-            return [*found, Contribution("score", f"score of {names[1]}", -both[1], node)]
+            contributions = [Contribution("score", f"score of {names[0]}", both[0], node)]
+            return [*contributions, Contribution("score", f"score of {names[1]}", -both[1], node)]
         if model.outside_penalty and OUTSIDE in model.classes_[[a, b]]:
             value = model._penalized(np.zeros((1, len(model.classes_))))[0]
-            found.append(Contribution("penalty", "penalty of O", float(value[a] - value[b]), node))
-        return found
+            contributions.append(Contribution("penalty", "penalty of O", float(value[a] - value[b]), node))
+        return contributions
 
     return votes if getattr(model, "_voted", False) else terms
 
 
 class _Odds:
-    """log P(y_t = b) of single nodes, taken apart."""
+    """log P(y_t = b) of single nodes, decomposed."""
 
     def __init__(self, model: Any, encoded: Encoded, heads: Array, scores: Array, transitions: Array) -> None:
         self.classes, self.structure = model.classes_, encoded.corpus.structures[0]
@@ -160,28 +161,28 @@ class _Odds:
         self.messages = cache(lambda node: messages_to(node, heads, scores, transitions))
 
     def log_p(self, node: int) -> Array:
-        """(L,) the log-probabilities."""
+        """The log-probabilities (L,)."""
         sums = self.scores[node] + sum(message.values for message in self.messages(node).values())
         top = sums.max()
         return sums - (top + np.log(np.exp(sums - top).sum()))
 
     def terms(self, node: int, a: int, b: int, top: int) -> list[Contribution]:
-        """What the log-odds of two labels consist of."""
-        found = self.node_terms(node, a, b, top)
+        """The contributions to the log-odds of two labels."""
+        contributions = self.node_terms(node, a, b, top)
         for u, message in self.messages(node).items():
             value = float(message.values[a] - message.values[b])
-            found.append(Contribution("neighbour", self._neighbour(u, message), value, u))
-        return found
+            contributions.append(Contribution("neighbour", self._neighbour(u, message), value, u))
+        return contributions
 
     def _neighbour(self, u: int, message: Message) -> str:
         """A neighbour in words: its observation, and its likeliest label without the node."""
-        weights = np.exp(message.own - message.own.max())
+        weights = np.exp(message.log_weights - message.log_weights.max())
         likeliest = int(weights.argmax())
         share = weights[likeliest] / weights.sum()
         return f"{shown(self.structure.observations[u])}, by itself {self.classes[likeliest]} {share:.0%}"
 
     def scaled_terms(self, node: int, a: int, b: int, top: int, right: Array) -> list[Contribution]:
-        """What the difference of two probabilities consists of."""
+        """The contributions to the difference of two probabilities."""
         log_p, difference = self.log_p(node), float(right[a] - right[b])
         if not np.isfinite(log_p[[a, b]]).all():
             text = f"probability {right[a]:.3g}, not {right[b]:.3g}"
@@ -193,31 +194,35 @@ class _Odds:
 
 def _features_of(encoded: Encoded, channel: Channel, node: int) -> tuple[sp.csr_matrix, float]:
     """The features of a node in a channel as a row, and how much is not in the vocabulary."""
-    at, table = channel.take(np.array([node])), encoded.tables[channel.table]
-    row = sp.csr_matrix(at.incidence(table.matrix.shape[0]) @ table.matrix)
-    return row, float(table.unknown[at.rows].sum())
+    of_node, table = channel.take(np.array([node])), encoded.tables[channel.table]
+    row = sp.csr_matrix(of_node.incidence(table.matrix.shape[0]) @ table.matrix)
+    return row, float(table.unknown[of_node.rows].sum())
 
 
 def _feature_terms(
     model: Any, encoded: Encoded, weights: list[Array], node: int, a: int, b: int, unknown: Any = None
 ) -> list[Contribution]:
-    """What each feature of a node and its window adds; `unknown` has weights of unseen ones."""
-    found = []
+    """The contributions of the features of a node and its window.
+
+    `unknown` has the weights of features that were not seen in training, by channel.
+    """
+    contributions = []
     for c, channel in enumerate(encoded.channels):
         row, unknown_amount = _features_of(encoded, channel, node)
         names = model.encoder_.feature_names(c) if row.nnz else []
         for k, amount in zip(row.indices.tolist(), row.data.tolist(), strict=True):
             value = float(amount * (weights[c][k, a] - weights[c][k, b]))
-            found.append(Contribution("feature", f"[{channel.name}] {names[k]}", value, node))
+            contributions.append(Contribution("feature", f"[{channel.name}] {names[k]}", value, node))
         if unknown is not None:
             value = unknown_amount * float(unknown[c][a] - unknown[c][b])
-            found.append(Contribution("feature", f"[{channel.name}] unseen in training", value, node))
-    return found
+            text = f"[{channel.name}] unseen in training"
+            contributions.append(Contribution("feature", text, value, node))
+    return contributions
 
 
 def pair_terms(model: Any, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
-    """What features add with the labels of a node and its parent, if a CRF has such weights."""
-    whole, found = model._with_pairs(encoded), []
+    """The contributions of features that a CRF has weights of for label pairs."""
+    with_pairs, contributions = model._with_pairs(encoded), []
     names = [model.encoder_.edge_feature_names(k) for k in range(len(encoded.edge_channels))]
     if model.has_pairs_:
         names.append(model.encoder_.feature_names(model.encoder_.own_channel()))
@@ -225,17 +230,17 @@ def pair_terms(model: Any, encoded: Encoded, node: int, ours: Context, theirs: C
     (above, label), (other_above, other) = ours, theirs
     if not above:  # a root
         return []
-    for channel, own, part in zip(whole.edge_channels, names, weights, strict=True):
-        row, _ = _features_of(whole, channel, node)
+    for channel, features, part in zip(with_pairs.edge_channels, names, weights, strict=True):
+        row, _ = _features_of(with_pairs, channel, node)
         for k, amount in zip(row.indices.tolist(), row.data.tolist(), strict=True):
             value = float(amount * (part[k, above[0], label] - part[k, other_above[0], other]))
-            text = f"[{channel.name}] {own[k]} after {model.classes_[above[0]]}"
-            found.append(Contribution("feature", text, value, node))
-    return found
+            text = f"[{channel.name}] {features[k]} after {model.classes_[above[0]]}"
+            contributions.append(Contribution("feature", text, value, node))
+    return contributions
 
 
 def _transition(model: Any, text: str, values: Array, node: int, a: int, b: int) -> Contribution:
-    """What the start or the end adds; `text` has a {} for the label."""
+    """The contribution of the start or the end; `text` has a {} for the label."""
     both = ", not ".join(text.format(model.classes_[k]) for k in (a, b))
     return Contribution("transition", both, float(values[a] - values[b]), node)
 
@@ -245,42 +250,42 @@ def crf_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int)
 
 
 def hmm_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
-    found = _feature_terms(model, encoded, model.emissions_, node, a, b, model.unknown_)
+    contributions = _feature_terms(model, encoded, model.emissions_, node, a, b, model.unknown_)
     graph = encoded.corpus.graph
     if node in graph.roots:
-        found.append(_transition(model, "<start> → {}", model.start_, node, a, b))
+        contributions.append(_transition(model, "<start> → {}", model.start_, node, a, b))
     if node in graph.leaves:
-        found.append(_transition(model, "{} → <end>", model.end_, node, a, b))
-    return found
+        contributions.append(_transition(model, "{} → <end>", model.end_, node, a, b))
+    return contributions
 
 
 def memm_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
     counts = [model.encoder_.feature_count(c) for c in range(len(encoded.channels))]
-    found = _feature_terms(model, encoded, np.split(model.weights_, np.cumsum(counts)), node, a, b)
+    contributions = _feature_terms(model, encoded, np.split(model.weights_, np.cumsum(counts)), node, a, b)
     heads = encoded.corpus.graph.heads
     if heads[node] < 0:
-        found.append(_transition(model, "<start> → {}", model.start_, node, a, b))
+        contributions.append(_transition(model, "<start> → {}", model.start_, node, a, b))
     plain = model._function().of(encoded)
     for child in np.flatnonzero(heads == node):
         sums = np.logaddexp.reduce(plain[child] + model.transitions_[[a, b]], axis=1)
         text = f"all labels of {shown(encoded.corpus.structures[0].observations[child])}"
-        found.append(Contribution("normalization", text, float(sums[1] - sums[0]), int(child)))
-    return found
+        contributions.append(Contribution("normalization", text, float(sums[1] - sums[0]), int(child)))
+    return contributions
 
 
 def perceptron_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
     if model.kernel_ is None:
         weights = np.split(model._nodes / model._divisor, np.cumsum(model._feature_counts()))[:-1]
-        found = _feature_terms(model, encoded, weights, node, a, b)
+        contributions = _feature_terms(model, encoded, weights, node, a, b)
     else:
-        found = position_terms(model, encoded, node, a, b, top)
+        contributions = position_terms(model, encoded, node, a, b, top)
     if model.order_ == 1 and encoded.corpus.graph.heads[node] < 0:
-        found.append(_transition(model, "<start> → {}", model._grams.short[0], node, a, b))
-    return found
+        contributions.append(_transition(model, "<start> → {}", model._grams.short[0], node, a, b))
+    return contributions
 
 
 def position_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
-    """What each training position adds; nothing where nothing was learned."""
+    """The contributions of the training positions; none if the model has no support."""
     positions = model._node_positions(encoded, node)
     return [] if positions is None else positions.terms(a, b, node, top)
 

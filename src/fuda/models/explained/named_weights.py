@@ -1,4 +1,4 @@
-"""Weights by name: those that are not 0, and the largest for each label."""
+"""Weights by name: all that are not 0, and the largest for each label."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def named(weights: np.ndarray, rows: list[Any], columns: list[Any]) -> dict[tupl
     >>> named(np.array([[1.0, 0.0], [-2.0, 0.5]]), ["a", "b"], ["X", "Y"])
     {('a', 'X'): 1.0, ('b', 'X'): -2.0, ('b', 'Y'): 0.5}
     """
-    found = zip(*(at.tolist() for at in np.nonzero(weights)), strict=True)
-    return {(rows[a], columns[b]): float(weights[a, b]) for a, b in found}
+    nonzero = zip(*(indices.tolist() for indices in np.nonzero(weights)), strict=True)
+    return {(rows[a], columns[b]): float(weights[a, b]) for a, b in nonzero}
 
 
 class NamedWeights:
-    """What models with weights of features and of label pairs share."""
+    """Base of models with weights of features and of label pairs."""
 
     classes_: np.ndarray
     encoder_: Any
@@ -114,20 +114,20 @@ def named_parts(named_by: NamedBy, vector: np.ndarray) -> dict[tuple[str, str], 
     names = [("label", channel) for channel in encoder.channel_names()]
     features = [encoder.feature_names(c) for c in range(len(names))]
     pairs = [("pair", channel) for channel in encoder.edge_channel_names()]
-    of_pairs = [encoder.edge_feature_names(k) for k in range(len(pairs))]
+    pair_names = [encoder.edge_feature_names(k) for k in range(len(pairs))]
     if pair_features:
-        middle = encoder.own_channel()
-        pairs.append(("pair", names[middle][1]))
-        of_pairs.append(features[middle])
-    layout = Weights([len(of) for of in features], [len(of) for of in of_pairs], len(classes))
+        node_channel = encoder.own_channel()
+        pairs.append(("pair", names[node_channel][1]))
+        pair_names.append(features[node_channel])
+    layout = Weights(list(map(len, features)), list(map(len, pair_names)), len(classes))
     by_channel, transitions, by_edge = layout.views(vector)
     names += [("transitions", ""), *pairs]
-    parts = zip([*features, [""], *of_pairs], [*by_channel, transitions[None], *by_edge], strict=True)
+    parts = zip([*features, [""], *pair_names], [*by_channel, transitions[None], *by_edge], strict=True)
     return dict(zip(names, parts, strict=True))
 
 
 def carry_over(last: tuple[NamedBy, np.ndarray], named_by: NamedBy, weights: np.ndarray) -> None:
-    """Set the weights whose names, and labels, are among those of other weights, `last`."""
+    """Copy weights of the last fit, `last`, whose feature and labels also exist in this one."""
     before, labels = named_parts(*last), matching(named_by[0], last[0][0])
     for name, (features, part) in named_parts(named_by, weights).items():
         if name in before:
@@ -140,5 +140,5 @@ def matching(new: Iterable[Any], old: Iterable[Any]) -> tuple[np.ndarray, np.nda
     """The indices in `new` and in `old` of the names that are in both."""
     index = {name: i for i, name in enumerate(old)}
     both = [(i, index[name]) for i, name in enumerate(new) if name in index]
-    at_new, at_old = np.array(both, dtype=np.int64).reshape(-1, 2).T
-    return at_new, at_old
+    in_new, in_old = np.array(both, dtype=np.int64).reshape(-1, 2).T
+    return in_new, in_old

@@ -22,9 +22,9 @@ class RankedCandidates:
 
         g(x, y) = v log P(y|x) + Σ_s α_s K((x_s, y_s), (x, y)).
 
-    Of the difference between the best candidate ŷ and the best with another label at a node, v
-    times log P(ŷ|x) − log P(y'|x) = F(x, ŷ) − F(x, y') is taken apart like a decision of the base
-    labeler, and the rest by training structures.
+    The difference between the best candidate ŷ and the best one with another label at a node has
+    two parts: v times log P(ŷ|x) − log P(y'|x) = F(x, ŷ) − F(x, y') is explained as a decision of
+    the base labeler, and the rest by training structures.
     """
 
     unit = "score of the best candidate"
@@ -37,16 +37,16 @@ class RankedCandidates:
         self.candidates = model._flat(listed.labels).reshape(len(self.ranking), -1)
         self.labels = self.candidates[self.ranking.argmax()]
         base = copy(model.base_)
-        base.outside_penalty = 0.0  # which candidates do not depend on
-        self._base = cache(lambda: base._whole_decision(base._encode_corpus(encoded.corpus)))
+        base.outside_penalty = 0.0  # candidates do not depend on it
+        self._base = cache(lambda: base._labeling_decision(base._encode_corpus(encoded.corpus)))
         self._shares = cache(lambda: self._by_structure(encoded, listed))
 
     def _by_structure(self, encoded: Encoded, listed: Any) -> Array:
-        """(structures, candidates) the parts of the sum over s."""
+        """The parts of the sum over s, by support structure and candidate."""
         model = self.model
         if not len(model.alpha_):
             return np.zeros((0, len(self.ranking)))
-        similarity, support = model._prepare(model.alpha_, model._support)
+        similarity, support = model._cached_for(model.alpha_, model._support)
         new = similarity.prepare(encoded, self.candidates.ravel(), listed.first)
         bounds = pairwise(model.support_first_.tolist())
         return np.array(
@@ -71,19 +71,19 @@ class RankedCandidates:
         return self.score(self.labels, node) - self.score(other, node)
 
     def terms(self, other: Array, node: int, top: int) -> list[Contribution]:
-        """Return what the difference to another candidate consists of."""
+        """Return the contributions to the difference to another candidate."""
         base, weight = self._base(), self.model._fitted_params["base_weight"]
         number = {label: k for k, label in enumerate(base.classes)}
         ours, theirs = (np.array([number[self.classes[k]] for k in y]) for y in (self.labels, other))
-        found = replace(base, labels=ours).terms(theirs, node, top)
-        found = [replace(term, value=weight * term.value) for term in found]
+        base_terms = replace(base, labels=ours).terms(theirs, node, top)
+        contributions = [replace(term, value=weight * term.value) for term in base_terms]
         shares = self._shares()
         differences = shares[:, self._number(self.labels)] - shares[:, self._number(other)]
         for i, value in enumerate(differences.tolist()):
             words = " ".join(map(shown, self.model.support_structures_[i].observations))
             text = f"structure {i}: {words if len(words) <= 60 else words[:59] + '…'}"
-            found.append(Contribution("structure", text, value, node))
-        return found
+            contributions.append(Contribution("structure", text, value, node))
+        return contributions
 
     def positions(self, node: int) -> None:
         """Return None: candidates are compared as a whole."""

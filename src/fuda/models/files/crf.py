@@ -16,7 +16,8 @@ from fuda.training.crf_curvature import LARGEST_STORED, STORED
 
 Array = np.ndarray
 Model = Any  # a `CRF`, which imports this module
-_MOST_SPARSE = 1 << 28  # weights of which a file may name those that are not 0
+# Files of more weights do not store only those that are not 0.
+_MOST_SPARSE = 1 << 28
 
 
 def arrays_of(model: Model) -> dict[str, Array]:

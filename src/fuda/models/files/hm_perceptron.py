@@ -1,4 +1,4 @@
-"""What a model file has of a perceptron: its weights or coefficients, and what these belong to."""
+"""The state of an HM-perceptron in model files: weights or coefficients, and its support."""
 
 from __future__ import annotations
 

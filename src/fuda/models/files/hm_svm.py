@@ -52,8 +52,8 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[list[str]]) -> N
     numbers = {"structures": np.iinfo(np.int64).max, "owners": count}
     numbers |= {"right": len(model.classes_), "labelings": len(model.classes_)}
     for name, end in numbers.items():
-        found = arrays.get(name, np.empty(0))
-        if found.dtype != np.int64 or found.ndim != 1 or ((found < 0) | (found >= end)).any():
+        array = arrays.get(name, np.empty(0))
+        if array.dtype != np.int64 or array.ndim != 1 or ((array < 0) | (array >= end)).any():
             raise DataError(f"its array {name!r} does not fit its labels and structures")
     owners, alpha = arrays["owners"], arrays.get("alpha", np.empty(0))
     arrays = {"scale": np.ones(1)} | arrays

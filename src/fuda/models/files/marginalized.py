@@ -1,4 +1,4 @@
-"""What a model file contains of a labeler with the marginalized kernel.
+"""The state of a labeler with the marginalized kernel in model files.
 
 The structures of the support and of the memory of corrections, with priors, and for all of their
 nodes α and, where there is a memory, its coefficients; the margins of clear cases, where
@@ -69,7 +69,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     model.mixing_ = float(arrays["mixing"][0])
     priors.check_prior(source, model.prior_form)
     model.prior_source_ = PriorSource(source, model.prior_form, model.classes_.tolist())
-    model._resolve()
+    model._resolve_parameters()
     whole = _whole(arrays)
     model._calibration = Calibration(arrays["point"], arrays[whole], arrays["pairs"], whole == "joint")
     model._support, model._memory = [], []

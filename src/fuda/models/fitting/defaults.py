@@ -1,8 +1,8 @@
 """What parameters that are None stand for, by the observations and the labels.
 
-Residues and bases get the features of their alphabet and a wide window. Residues are labelled one
-by one: where labels are uncertain, the best labeling as a whole is that of the longest segments,
-whatever the residues.
+Residues and bases get the features of their alphabet and a wide window. Residues are decoded one
+by one: where labels are uncertain, the most probable labeling of the whole sequence consists of
+the longest segments, whatever the residues.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fuda.features.residues import ALPHABETS, alphabet_of
 
 def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
     """The encoder by a model's parameters, or by the alphabet of a corpus where they are None."""
-    # Such a model is a prior or a base that counts features.
+    # A model that counts features cannot use vectors: it is the prior or the base of another one.
     if not model._takes_vectors and corpus.vectors is not None:
         corpus = copy(corpus)
         corpus.vectors = None
@@ -31,11 +31,11 @@ def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
 
 
 def defaults_for(model: Any, corpus: Corpus | None) -> dict[str, Any]:
-    """The values of parameters that are None, for a corpus or, without one, for text."""
-    found = dict(model._defaults)
+    """What parameters stand for where they are None, for a corpus or, without one, for text."""
+    defaults = dict(model._defaults)
     letters = None if corpus is None else alphabet_of(corpus.observations)
-    if letters is not None and "features" in found:
-        found["features"] = letters
-    if letters == "protein" and "decode" in found:
-        found["decode"] = "posterior"
-    return found if corpus is None else found | model._defaults_by(corpus, letters)
+    if letters is not None and "features" in defaults:
+        defaults["features"] = letters
+    if letters == "protein" and "decode" in defaults:
+        defaults["decode"] = "posterior"
+    return defaults if corpus is None else defaults | model._defaults_by(corpus, letters)

@@ -1,4 +1,4 @@
-"""What identifies a fit: a checkpoint is continued only with the same data and parameters."""
+"""The fingerprint of a fit: a checkpoint is continued only with the same data and parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fuda.data.observations import to_stored
 from fuda.features.templates import Template
 from fuda.randomness import stored_random
 
-# Parameters that no result depends on.
+# Parameters that do not change the result of a fit.
 _UNRELATED = {"callback", "checkpoint", "cluster", "n_jobs", "verbose"}
 
 

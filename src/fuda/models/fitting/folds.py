@@ -1,4 +1,4 @@
-"""How structures are divided for out-of-fold predictions, by fixed shuffles."""
+"""Folds for out-of-fold predictions, by fixed shuffles of the structures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import numpy as np
 from fuda.selection.folds import fold_numbers
 
 FOLDS = 5
-_SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
-TRIED = 6_000  # nodes that values of a parameter are tried on, at most about
+# The approximate largest number of nodes that probabilities are calibrated on.
+_SAMPLE = 20_000
+# The approximate largest number of nodes that values of a parameter are compared on.
+TRIED = 6_000
 
 
 def prior_folds(count: int) -> np.ndarray:
@@ -46,25 +48,25 @@ def calibration_parts(sizes: np.ndarray) -> list[np.ndarray]:
     """
     total = int(sizes.sum())
     count = min(len(sizes), max(FOLDS, -(-total // _SAMPLE)))
-    part_of = fold_numbers(len(sizes), count, seed=1)
+    fold = fold_numbers(len(sizes), count, seed=1)
     used = max(1, min(FOLDS, count * _SAMPLE // total))
-    return [np.flatnonzero(part_of == part) for part in range(min(used, count))]
+    return [np.flatnonzero(fold == number) for number in range(min(used, count))]
 
 
 def some_structures(sizes: np.ndarray, most: int = TRIED) -> np.ndarray:
-    """Choose structures to try values of a parameter on: about `most` nodes, or all.
+    """Choose structures to compare values of a parameter on: about `most` nodes, or all.
 
     Parameters
     ----------
     sizes : ndarray of shape (n_structures,)
         The numbers of nodes.
     most : int
-        How many nodes to try on.
+        The approximate largest number of nodes.
 
     Returns
     -------
     ndarray
-        The numbers of the chosen structures, in increasing order; two at least.
+        The numbers of the chosen structures, at least two, in increasing order.
     """
     shuffled = np.random.RandomState(2).permutation(len(sizes))
     count = int(np.searchsorted(np.cumsum(sizes[shuffled]), most, side="right"))

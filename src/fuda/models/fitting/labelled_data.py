@@ -1,4 +1,4 @@
-"""Data that have their labels with them, and probabilities by the name that scikit-learn asks for.
+"""Datasets that contain their labels, and `predict_proba`, which scikit-learn asks for.
 
 scikit-learn's `cross_val_predict(model, X, y, method="predict_proba")` makes one number of every
 structure's labels, which are lists. Without y it leaves data as they are; so `fit` takes a
@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from fuda.formats.dataset import Dataset, Record
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 
 
 class Probabilities:
-    """A labeler whose `predict_marginals` has a second name."""
+    """A labeler whose `predict_marginals` is also called `predict_proba`."""
 
     predict_marginals: Any
 
-    @of_one_state
+    @on_snapshot
     def predict_proba(self, X: Any) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t; the same as `predict_marginals`.
 
@@ -34,12 +34,12 @@ class Probabilities:
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        found: np.ndarray = self.predict_marginals(X)
-        return found
+        marginals: np.ndarray = self.predict_marginals(X)
+        return marginals
 
 
 def structures_of(X: Any) -> Any:
-    """Return the structures of a dataset or of a list of its records; anything else as it is."""
+    """Return the structures of a dataset or of a list of its records; else return X itself."""
     if isinstance(X, list) and X and isinstance(X[0], Record):
         X = Dataset(X)
     return X.X if isinstance(X, Dataset) else X

@@ -1,4 +1,4 @@
-"""Predictions of a model that another thread fits or teaches meanwhile."""
+"""Predictions of a model while another thread fits it or calls `partial_fit`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def of_one_state(method: F) -> F:
-    """Let a method of a labeler see it as it was at the call, whatever becomes of it meanwhile.
+def on_snapshot(method: F) -> F:
+    """Run a method of a labeler on a snapshot of its state at the time of the call.
 
-    `fit` and `partial_fit` replace all attributes at once (`Labeler._become`). The method gets an
-    object that shares those of the call, so that it never reads some old ones and some new ones.
+    `fit` and `partial_fit` replace all attributes at once (`Labeler._adopt_state`). The method is
+    called on an object that shares the attributes the labeler had, so that it never reads some of
+    the old state and some of the new.
     """
 
     @wraps(method)
-    def seen(self: Any, *given: Any, **named: Any) -> Any:
-        view = object.__new__(type(self))
-        view.__dict__ = self.__dict__
-        return method(view, *given, **named)
+    def call(self: Any, *args: Any, **keywords: Any) -> Any:
+        snapshot = object.__new__(type(self))
+        snapshot.__dict__ = self.__dict__
+        return method(snapshot, *args, **keywords)
 
-    return seen  # type: ignore[return-value]
+    return call  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""What a model learns from text without labels, before it is fitted to text with labels."""
+"""Word classes and vectors, learned from text without labels before a model is fitted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuda.vectors.learning import sentences
 
 
 def vectors_for(model: Any, corpus: Corpus, unlabelled: Any) -> Vectors:
-    """Return classes and vectors of words, learned from all text, or as they are given.
+    """Return classes and vectors of words: learned from all text, or those that were passed.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def vectors_for(model: Any, corpus: Corpus, unlabelled: Any) -> Vectors:
     corpus : Corpus
         The structures with labels.
     unlabelled : list of structures, or Vectors
-        Structures without labels, or what is known of words already.
+        Structures without labels, or classes and vectors that were learned before.
 
     Returns
     -------

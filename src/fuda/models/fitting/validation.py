@@ -27,7 +27,7 @@ State = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 class Held(NamedTuple):
-    """Data to validate on.
+    """Validation data, which training does not learn from.
 
     Attributes
     ----------
@@ -42,10 +42,10 @@ class Held(NamedTuple):
 
 
 def score(y_true: list[list[Any]], y_pred: list[list[Any]]) -> float:
-    """The score to validate by.
+    """The validation score.
 
-    It is the F1 of entities where labels encode these, else of labels where one of them is ``O``,
-    and else the accuracy.
+    It is the F1 of entities where labels encode entities, else the F1 of labels where one of them
+    is ``O``, and else the accuracy.
 
     Parameters
     ----------
@@ -81,18 +81,18 @@ def score_name(labels: Iterable[Any]) -> str:
 
 
 class Validation:
-    """A training with its validation, as one state of a checkpoint.
+    """A training with its validation, stored together in a checkpoint.
 
     Parameters
     ----------
     training : Learner
         The training.
     held : Held or None
-        What to validate on; None for no validation.
+        The validation data; None for no validation.
     predict : callable
         From encoded structures to a list of labels per structure, by what has been learned so far.
-    keep, go_back : callable, optional
-        Return a state, and return to it; by default those of the training.
+    snapshot, return_to : callable, optional
+        Returns the current state; goes back to such a state. By default those of the training.
 
     Attributes
     ----------
@@ -105,25 +105,25 @@ class Validation:
         training: Learner,
         held: Held | None,
         predict: Callable[[Encoded], list[list[Any]]],
-        keep: Callable[[], State] | None = None,
-        go_back: Callable[[dict[str, Any], dict[str, np.ndarray]], None] | None = None,
+        snapshot: Callable[[], State] | None = None,
+        return_to: Callable[[dict[str, Any], dict[str, np.ndarray]], None] | None = None,
     ) -> None:
         self.training, self.held, self.predict = training, held, predict
-        self.keep = keep or (lambda: training.state(final=True))
-        self.go_back = go_back or training.restore
+        self.snapshot = snapshot or (lambda: training.state(final=True))
+        self.return_to = return_to or training.restore
         self.curve: list[float] = []
         self._best: State | None = None
 
     def measure(self) -> float | None:
-        """Score the model as it is after an iteration; None without validation."""
+        """Score the model after an iteration; None without validation."""
         if self.held is None:
             return None
-        found = score(self.held.labels, self.predict(self.held.encoded))
-        if not self.curve or found >= max(self.curve):
-            values, arrays = self.keep()
+        current = score(self.held.labels, self.predict(self.held.encoded))
+        if not self.curve or current >= max(self.curve):
+            values, arrays = self.snapshot()
             self._best = values, {name: array.copy() for name, array in arrays.items()}
-        self.curve = [*self.curve, found]
-        return found
+        self.curve = [*self.curve, current]
+        return current
 
     @property
     def is_over(self) -> bool:
@@ -131,10 +131,10 @@ class Validation:
         return bool(self.curve) and int(np.argmax(self.curve[::-1])) >= PATIENCE
 
     def return_to_best(self) -> bool:
-        """Return to the state of the best iteration; whether there is one."""
+        """Return to the state of the best iteration; False if there is none to return to."""
         if self._best is None:
             return False
-        self.go_back(*self._best)
+        self.return_to(*self._best)
         self._best = None
         return True
 
@@ -156,21 +156,21 @@ class Validation:
             self.training.restore(values, arrays)
             return
         best = {name[5:]: array for name, array in arrays.items() if name.startswith("best_")}
-        own = {name: array for name, array in arrays.items() if not name.startswith("best_")}
-        curve = own.pop("validation_curve", np.empty(0))
+        current = {name: array for name, array in arrays.items() if not name.startswith("best_")}
+        curve = current.pop("validation_curve", np.empty(0))
         check_arrays({"validation_curve": curve}, {"validation_curve": (count_in(values, "scores"),)})
-        of_best = values.get("best")
-        if not isinstance(of_best, dict | None) or (of_best is None and best):
+        best_values = values.get("best")
+        if not isinstance(best_values, dict | None) or (best_values is None and best):
             raise DataError("its best iteration is not described")
-        if of_best is not None:
-            self.go_back(of_best, best)  # a state that does not fit is found now, not at the end
-        self.training.restore({key: value for key, value in values.items() if key != "best"}, own)
+        if best_values is not None:
+            self.return_to(best_values, best)  # a state that does not fit raises now, not at the end
+        self.training.restore({key: value for key, value in values.items() if key != "best"}, current)
         self.curve = curve.tolist()
-        self._best = None if of_best is None else (of_best, best)
+        self._best = None if best_values is None else (best_values, best)
 
 
 def validation_data(model: Any, encoder: Any, shape: str, X: Any, y: Any) -> Held | None:
-    """Encode data to validate on.
+    """Encode validation data.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def validation_data(model: Any, encoder: Any, shape: str, X: Any, y: Any) -> Hel
     Returns
     -------
     Held or None
-        The data; None where there are none.
+        The data; None if `fit` was given none.
     """
     if X is None and y is None:
         return None

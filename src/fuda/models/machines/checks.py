@@ -1,4 +1,4 @@
-"""What models with the marginalized kernel refuse: parameters that do not fit data, and scores."""
+"""Checks of models with the marginalized kernel: parameters against data, and scores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_decoder(model: Any, corpus: Corpus) -> None:
 
 
 def checked_scores(model: Any, scores: Numbers, corpus: Corpus) -> Numbers:
-    """Return scores, after a check that all of them are finite."""
+    """Return scores after checking that all of them are finite."""
     rows = scores.doubles()
     if np.isfinite(rows).all():
         return scores

@@ -1,13 +1,13 @@
-"""What features, kernel and decoding of the marginalized models stand for where they are None.
+"""Defaults of features, kernel and decoding of the marginalized models.
 
 Words in sequences have so many features "text" in common that products of two of them only add
 noise. Kernel values of these features are different for all words, so that with many words pushes
-take up to four times as long as with "spelling", whose values are few.
+take up to four times as long as with "spelling", which has few different values.
 
 In trees and DAGs, where most pairs of words have nothing in common, a match ends after a node or
-two, and what is left of a tree is its words. The constant lets any two nodes match a little, so
-that the form of a tree counts too: a verb with something before it and something after it.
-Labelling dependency trees with syntactic functions, docs/models/trees.md has what that is worth.
+two, so that only words matter. The constant lets any two nodes match a little, so that the form of
+a tree matters too: a verb with something before it and something after it. docs/models/trees.md
+has measurements of its effect on labelling dependency trees with syntactic functions.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from fuda.data.labels import encode_segments
 from fuda.kernels import Constant, Kernel, Linear, Polynomial
 from fuda.marginalized.parts import branches
 
-_MANY = 1 << 12  # distinct observations, beyond which "spelling" is taken, to save time
-_ANY_TWO_NODES = 0.5  # what they have in common, where those that are equal have 1 more
+# With more distinct observations, the default features are "spelling", to save time.
+_MANY = 1 << 12
+# The kernel of any two nodes; that of equal nodes is larger by 1.
+_ANY_TWO_NODES = 0.5
 
 
 def marginalized_defaults(model: Any, corpus: Corpus, letters: str | None) -> dict[str, Any]:
@@ -59,5 +61,5 @@ def _of_branches(model: Any, corpus: Corpus, letters: str | None) -> tuple[str, 
     is_text = model.kernel is None and corpus.kind.name == "text"
     features = letters or ("text" if is_text else "spelling")
     chosen = features if model.features is None else model.features
-    own = Linear() if chosen == "text" else Polynomial(2)
-    return features, own.normalized() + Constant(_ANY_TWO_NODES)
+    kernel = Linear() if chosen == "text" else Polynomial(2)
+    return features, kernel.normalized() + Constant(_ANY_TWO_NODES)

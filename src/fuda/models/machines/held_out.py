@@ -1,13 +1,14 @@
-"""What machines with the marginalized kernel score on structures that they have not learned from.
+"""Held-out scores of models with the marginalized kernel.
 
-Such *held-out* scores fit the calibration of probabilities, and choose c where `mixing` is None
-and the parts of trees and DAGs where `parts` is None. A match of d nodes counts c^2d: with a small
-c only the node itself counts, with a large one long matches drown everything else, and which is
-best depends on the shape of structures and the number of labels. So machines are trained with a
-few values of c, from the largest at which no number grows with the length of a match downwards,
-and held-out scores tell how well each predicts, by F1 over labels other than O. On sequences the
-largest c is chosen that is not clearly worse than the best, on trees and DAGs the best. Parts are
-compared before, at one c: those with sides, and then the best of them without.
+These are the scores of structures that a model has not learned from. They are used to calibrate
+probabilities, and to choose c where `mixing` is None and the parts of trees and DAGs where `parts`
+is None. A match of d nodes has the weight c^2d: with a small c only the node itself matters, with
+a large c long matches outweigh everything else, and the best value depends on the shape of
+structures and the number of labels. So models are trained with a few values of c, from the largest
+one at which no number grows with the length of a match downwards, and compared by the F1 of
+held-out scores over labels other than O. On sequences the largest c is chosen that is not clearly
+worse than the best, on trees and DAGs the best. Parts are compared before that, at one c: those
+with sides, and then the best of them with the same parts without sides.
 """
 
 from __future__ import annotations
@@ -39,15 +40,18 @@ Array = np.ndarray
 Engines = list[list[Engine] | None] | None
 Learner = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports this module
 
-# The values of c to choose from, as parts of the largest; close to it nothing changes much.
+# The values of c to choose from, as fractions of the largest; values close to it differ little.
 PARTS_OF_LARGEST = (1.0, 0.7, 0.5, 0.35)
-_CLEARLY = 0.02  # worse in F1; smaller differences are noise with a few hundred structures
-_FEWEST = 20  # structures from which c and parts are chosen by held-out scores
-_TRIED_WITH_PARTS = 3_000  # nodes that parts are compared on; they differ by more than values of c
+# A smaller difference of F1 is noise with a few hundred structures.
+_CLEARLY = 0.02
+# With fewer structures, c and parts are not chosen by held-out scores.
+_FEWEST = 20
+# The approximate number of nodes that parts are compared on; they differ more than values of c.
+_TRIED_WITH_PARTS = 3_000
 
 
-def rests(examples: Examples) -> list[Array]:
-    """Return the structures that a calibration learns from, for each part that it holds out."""
+def training_parts(examples: Examples) -> list[Array]:
+    """Return the structures to learn from for the calibration on each held-out part."""
     return [_rest(examples, part) for part in calibration_parts(examples.sizes)]
 
 
@@ -67,7 +71,7 @@ def calibrated(
     amounts : array (N,)
         Weights of nodes.
     engines : list of lists of Engine, optional
-        Engines for trainings on the `rests`, where these were foreseen.
+        Engines for trainings on the `training_parts`, if these were planned together.
 
     Returns
     -------
@@ -78,28 +82,29 @@ def calibrated(
     parts = calibration_parts(examples.sizes)
     evidence = _held_out(learner, sources, labels, amounts, parts, engines)
     members = np.concatenate(parts)
-    held_out, of_members = examples.take(members).encoded, labels[corpus.nodes_of(members)]
+    held_out, held_out_labels = examples.take(members).encoded, labels[corpus.nodes_of(members)]
     graph = None if corpus.shape == "dag" else held_out.corpus.graph
     pairs = calibration.pair_information(labels, corpus.graph.edges, len(learner.classes_))
-    data = of_members, graph, pairs, learner.n_jobs
+    data = held_out_labels, graph, pairs, learner.n_jobs
     fitted = calibration.fit(evidence, *data)
     if graph is None:
         return fitted
     # A CRF's scores of labelings are better than its marginals on some data, and worse on others.
     by_marginals = [] if evidence.joint is None else [calibration.fit(evidence._replace(joint=None), *data)]
-    true = learner._named(held_out, of_members)
+    true = learner._labels_of_numbers(held_out, held_out_labels)
     goal = goal_for(true)
 
     def quality(candidate: Calibration) -> float:
-        predicted = learner._best(held_out, *candidate.labelings(evidence))
-        return goal.score(goal.counts(true, learner._named(held_out, predicted)))
+        predicted = learner._viterbi_labels(held_out, *candidate.labelings(evidence))
+        return goal.score(goal.counts(true, learner._labels_of_numbers(held_out, predicted)))
 
-    candidates = [candidate for one in (fitted, *by_marginals) for candidate in one.candidates()]
+    calibrations = fitted, *by_marginals
+    candidates = [candidate for one in calibrations for candidate in one.candidates()]
     return max(candidates, key=quality)
 
 
 class Choice(NamedTuple):
-    """c, and the parts of trees and DAGs, as given or chosen."""
+    """c, and the parts of trees and DAGs, as set by parameters or chosen."""
 
     mixing: float
     parts: str
@@ -119,7 +124,7 @@ def chosen(learner: Learner, examples: Examples, labels: Array, amounts: Array, 
     amounts : array (N,)
         Weights of nodes.
     largest : float
-        The largest c to choose from, or c where it is given.
+        The largest c to choose from; c itself if the parameter `mixing` sets it.
 
     Returns
     -------
@@ -136,10 +141,8 @@ def chosen(learner: Learner, examples: Examples, labels: Array, amounts: Array, 
         return Choice(largest, usual_parts(corpus.shape, learner.parts))
     parts = names[0]
     if len(names) > 1:
-        rough, middle = (
-            _quality(learner, examples, labels, amounts, _TRIED_WITH_PARTS),
-            values[len(values) // 3],
-        )
+        rough = _quality(learner, examples, labels, amounts, _TRIED_WITH_PARTS)
+        middle = values[len(values) // 3]
         with_sides = [name for name in names if name != without_sides(name)]
         parts = max(with_sides or names, key=lambda name: rough(Choice(middle, name)))
         if with_sides:
@@ -147,27 +150,27 @@ def chosen(learner: Learner, examples: Examples, labels: Array, amounts: Array, 
     if len(values) == 1:
         return Choice(largest, parts)
     quality = _quality(learner, examples, labels, amounts, TRIED)
-    found = {c: quality(Choice(c, parts)) for c in values}
-    least = max(found.values()) - (0.0 if branches(corpus) else _CLEARLY)
-    return Choice(max(c for c, reached in found.items() if reached >= least), parts)
+    qualities = {c: quality(Choice(c, parts)) for c in values}
+    least = max(qualities.values()) - (0.0 if branches(corpus) else _CLEARLY)
+    return Choice(max(c for c, value in qualities.items() if value >= least), parts)
 
 
 def _quality(
     learner: Learner, examples: Examples, labels: Array, amounts: Array, most: int
 ) -> Callable[[Choice], float]:
-    """Return a function that tells how well held-out scores predict the labels of `most` nodes."""
+    """Return a function that measures the F1 of held-out scores of about `most` nodes."""
     members = some_structures(examples.sizes, most)
     nodes = examples.encoded.corpus.nodes_of(members)
-    some, labels, amounts = examples.take(members), labels[nodes], amounts[nodes]
-    folds = calibration_parts(some.sizes)[:3]
-    known = labels[some.encoded.corpus.nodes_of(np.concatenate(folds))]
-    whole: list[Sources] = []  # what was prepared for the first choice, which serves for all
+    sample, labels, amounts = examples.take(members), labels[nodes], amounts[nodes]
+    folds = calibration_parts(sample.sizes)[:3]
+    known = labels[sample.encoded.corpus.nodes_of(np.concatenate(folds))]
+    previous: list[Sources] = []  # sources of the previous choice, whose arrays can be shared
 
     @cache
     def quality(choice: Choice) -> float:
-        trial = learner._trial(choice)._quick()
-        sources = Sources(trial._settings, some, learner.n_jobs, *whole)
-        whole[:] = [sources]
+        trial = learner._trial_copy(choice)._for_comparison()
+        sources = Sources(trial._settings, sample, learner.n_jobs, *previous)
+        previous[:] = [sources]
         with part(f"{choice.parts} at {choice.mixing!r}, {most} nodes"), without(ConvergenceWarning):
             evidence = _held_out(trial, sources, labels, amounts, folds)
         return calibration.label_f1(known, evidence.scores.argmax(axis=1), _outside(learner))
@@ -194,21 +197,24 @@ def _held_out(
     parts: list[Array],
     engines: Engines = None,
 ) -> Evidence:
-    """The scores and priors of the nodes of some parts, each by a machine trained on the rest."""
+    """The scores and priors of the nodes of some parts, each by a model trained on the others."""
     examples, corpus = sources.examples, sources.examples.encoded.corpus
-    others_of = [_rest(examples, part) for part in parts]
+    other_parts = [_rest(examples, part) for part in parts]
     if engines is None:
-        engines = copy(learner)._foresee(sources, others_of, labels, amounts)
-    found = []
-    for number, (members, rest, own) in enumerate(zip(parts, others_of, engines, strict=True), start=1):
+        engines = copy(learner)._plan_joint_training(sources, other_parts, labels, amounts)
+    scores = []
+    folds = zip(parts, other_parts, engines, strict=True)
+    for number, (members, rest, fold_engines) in enumerate(folds, start=1):
         others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
-        alpha, _ = copy(learner)._learned(f"fold {number}", others, labels[nodes], amounts[nodes], own)
+        alpha, _ = copy(learner)._trained(
+            f"fold {number}", others, labels[nodes], amounts[nodes], fold_engines
+        )
         by_others = Numbers(np.zeros(held_out.prior.nodes.shape))
         if alpha.any():
             support = members_of(others.examples, alpha)
             problem = others.take(support).problem(held_out)
             engine = make_engine(learner.engine, problem, learner.n_jobs)
             by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
-        found.append(checked_scores(learner, by_others, held_out.encoded.corpus).doubles())
+        scores.append(checked_scores(learner, by_others, held_out.encoded.corpus).doubles())
     prior = examples.take(np.concatenate(parts)).prior
-    return Evidence(np.concatenate(found), prior.nodes, joint=prior.joint)
+    return Evidence(np.concatenate(scores), prior.nodes, joint=prior.joint)

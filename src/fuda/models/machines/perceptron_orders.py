@@ -10,20 +10,20 @@ import numpy as np
 from fuda.checks import check_arrays, count_in, split_prefix
 from fuda.errors import DataError
 from fuda.estimators import check_random_state
-from fuda.marginalized.engines.base import Engine, Foreseen, PerceptronState
+from fuda.marginalized.engines.base import Engine, PerceptronState, PlannedTraining
 from fuda.randomness import restore_random, stored_random
 
 Array = np.ndarray
 Model = Any  # a `MarginalizedPerceptron`, which imports this module
 
 
-def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
-    """Return the perceptrons of trainings, one after another, if none of them ends early.
+def planned_trainings(model: Model, parts: list[Array], count: int) -> list[PlannedTraining]:
+    """Plan the perceptrons of several trainings, one after another, if none of them ends early.
 
     Parameters
     ----------
     model : MarginalizedPerceptron
-        The model, whose random numbers are not used up.
+        The model; the state of its random numbers does not change.
     parts : list of arrays
         The structures of each training.
     count : int
@@ -31,10 +31,10 @@ def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
 
     Returns
     -------
-    list of Foreseen
+    list of PlannedTraining
         All perceptrons of the first part, then those of the next.
     """
-    seed, found = model.random_state, []
+    seed, planned = model.random_state, []
     if not isinstance(seed, int):
         seed = deepcopy(check_random_state(seed))
     for members in parts:
@@ -44,15 +44,15 @@ def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
             for _ in range(model.epochs):
                 order = random.permutation(order) if number else order
                 orders.append(order)
-            found.append(Foreseen(members, orders))
-    return found
+            planned.append(PlannedTraining(members, orders))
+    return planned
 
 
 class Orders:
-    """The perceptrons of a model, one after another, which can be continued after any epoch.
+    """The perceptrons of a model, trained one after another; any epoch can be continued from.
 
-    `alpha` is the mean of those that are done, and after an interrupt of the current one too.
-    There is an engine for each perceptron, or the first one makes all others.
+    `alpha` is the mean over the perceptrons that are completed, and after an interrupt over the
+    current one too. Each perceptron has an engine, or the first engine creates the others.
     """
 
     def __init__(self, model: Model, engines: list[Engine], alpha: Array) -> None:
@@ -62,7 +62,7 @@ class Orders:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin with the first epoch of a perceptron."""
+        """Initialize the state of a perceptron before its first epoch."""
         self.order = np.arange(len(self.engine.problem.targets.sizes))
         self.mistakes: list[int] = []
         self.perceptron = PerceptronState(np.zeros((2, *self.alpha.shape)))
@@ -71,18 +71,18 @@ class Orders:
         """Begin with the next perceptron, if there is one."""
         self.number += 1
         if self.number < self.model.orders_:
-            self._take_engine()
+            self._select_engine()
             self._begin()
 
-    def _take_engine(self) -> None:
-        """Take the engine of the current perceptron."""
+    def _select_engine(self) -> None:
+        """Select the engine of the current perceptron."""
         if self.number < len(self._engines):
             self.engine = self._engines[self.number]
         else:
             self.engine = self.engine.aimed_at(self.engine.problem)
 
     @property
-    def goes_on(self) -> bool:
+    def has_next_epoch(self) -> bool:
         """Whether the current perceptron has another epoch."""
         return len(self.mistakes) < self.model.epochs and (not self.mistakes or bool(self.mistakes[-1]))
 
@@ -97,11 +97,11 @@ class Orders:
         self.model.n_iter_ += 1
 
     def mean(self) -> Array:
-        """The mean with the current perceptron."""
+        """The mean over the completed perceptrons and the current one."""
         return self.alpha + (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
 
-    def go_back(self, alpha: Array, epochs: int) -> None:
-        """Return to the mean after a number of epochs, and end there."""
+    def return_to(self, alpha: Array, epochs: int) -> None:
+        """Return to the mean after a number of epochs, and end the training there."""
         self.alpha[:], self.model.n_iter_, self.number = alpha, epochs, self.model.orders_
         self.model.mistakes_ = self.model.mistakes_[:epochs]
 
@@ -122,7 +122,7 @@ class Orders:
         number, epochs, steps = (count_in(values, name) for name in ("number", "epochs", "steps"))
         if number > self.model.orders_:
             raise DataError(f"it has ended {number} perceptrons, and there are {self.model.orders_}")
-        of_engine, arrays = split_prefix(arrays, "engine_")
+        engine_arrays, arrays = split_prefix(arrays, "engine_")
         random = arrays.pop("random", np.empty(0))
         shapes = {"alpha": self.alpha.shape, "first_mistakes": (count_in(values, "first_epochs"),)}
         if number < self.model.orders_:
@@ -131,9 +131,9 @@ class Orders:
         restore_random(self.random, random)
         self.number = number
         if number < self.model.orders_:
-            self._take_engine()
-            self.engine.restore(of_engine)
-            self.order, self.mistakes = of_engine["visits"].copy(), arrays["mistakes"].tolist()
+            self._select_engine()
+            self.engine.restore(engine_arrays)
+            self.order, self.mistakes = engine_arrays["visits"].copy(), arrays["mistakes"].tolist()
             self.perceptron = PerceptronState(arrays["sums"].copy(), steps)
         self.alpha[:], self.model.n_iter_ = arrays["alpha"], epochs
         self.model.mistakes_ = arrays["first_mistakes"].tolist()

@@ -1,4 +1,4 @@
-"""Validation of the marginalized models: by the scores of the coefficients learned so far."""
+"""Validation of the marginalized models, by scores with the coefficients learned so far."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def validation_of(
     sources: Sources,
     training: Learner,
     alpha: Callable[[], np.ndarray],
-    go_back: Callable[[np.ndarray, int], None],
+    return_to: Callable[[np.ndarray, int], None],
 ) -> Validation:
-    """Return the validation of a training, which validates nothing in inner trainings.
+    """Return the validation of a training; inner trainings are not validated.
 
     Labels are those of the largest scores: probabilities are fitted when training has ended.
 
@@ -41,15 +41,15 @@ def validation_of(
         The training.
     alpha : callable
         Returns α (N, L) as it would be if training ended now; not changed later.
-    go_back : callable
-        Returns to an earlier α, after a number of iterations.
+    return_to : callable
+        Returns to an earlier α and the number of iterations it was reached after.
 
     Returns
     -------
     Validation
-        Not yet begun.
+        The validation, before the first iteration.
     """
-    engines: list[Engine] = []  # one, made when it is needed
+    engines: list[Engine] = []  # at most one, created by the first prediction
 
     def predict(encoded: Encoded) -> list[list[Any]]:
         if not engines:
@@ -57,20 +57,14 @@ def validation_of(
             targets = Examples.of(encoded, prior, sources.examples.numbering)
             engines.append(make_engine(model.engine, sources.problem(targets), model.n_jobs))
         scores = checked_scores(model, engines[0].scores(alpha()), encoded.corpus).doubles()
-        return model._named(encoded, scores.argmax(axis=1))
+        return model._labels_of_numbers(encoded, scores.argmax(axis=1))
 
-    def keep() -> State:
+    def snapshot() -> State:
         return {"count": len(validation.curve) + 1}, {"alpha": alpha()}
 
-    def return_to(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def return_to_state(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         check_arrays(arrays, {"alpha": alpha().shape})
-        go_back(arrays["alpha"], count_in(values, "count"))
+        return_to(arrays["alpha"], count_in(values, "count"))
 
-    validation = Validation(
-        training,
-        model._validating,
-        predict,
-        keep,
-        return_to,
-    )
+    validation = Validation(training, model._validation_data, predict, snapshot, return_to_state)
     return validation

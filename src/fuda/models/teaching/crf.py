@@ -1,16 +1,16 @@
 """A CRF that learns from more structures, without those that it was fitted on.
 
-The data of the past are summed up by where they left the weights, w₀, and by how firmly they hold
-each of them, h = 2 l2 + m^⅓ d, where d is the diagonal of the Hessian of the loss of all
+The past data are represented by the weights w₀ that were learned from them and by a curvature for
+each of these, h = 2 l2 + m^⅓ d, where d is the diagonal of the Hessian of the loss of all
 structures so far, and m the number of features of a node. The new weights minimize
 
     Σ_i a_i loss_i(w) + ½ Σ_k h_k (w_k − w₀_k)²
 
-over the new structures i. (Features of a node move together, so that d alone is too small: up to
-m d is needed to bound the Hessian. Of four powers of m this one lost least on two corpora.) Only
-weights of features of the new structures change. a_i is 1, or the weight of the structure, and is
-doubled while its labels are not predicted: a correction holds with the smallest change, most of it
-of weights that little is known about.
+over the new structures i. (The weights of features of the same node change together, so that d
+alone is too small: up to m d is needed to bound the Hessian. Of four powers of m this one was best
+on two corpora.) Only weights of features of the new structures change. a_i is 1, or the weight of
+the structure, and is doubled until its labels are predicted: so the change is as small as
+possible, and is largest in weights with a small curvature.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from fuda.training.crf_loss import Weights
 
 Array = np.ndarray
 Model = Any  # a `CRF`, which imports this module
+# How often the weights of structures are doubled at most.
 _DOUBLINGS = 6
-_LEAST = 0.01  # of h, where l2 is 0 and a feature is new
+# The smallest h, for new features where l2 is 0.
+_LEAST = 0.01
+# The tolerance and the largest number of iterations of each minimization.
 _TOL, _MAX_ITER = 1e-4, 60
 
 
 def grow_labels(model: Model, new: list[Any]) -> None:
-    """Add labels to a CRF; until one is taught, it is as unlikely as the unlikeliest other.
+    """Add labels to a CRF; their weights are the smallest of all labels until they are learned.
 
     Parameters
     ----------
@@ -45,9 +48,9 @@ def grow_labels(model: Model, new: list[Any]) -> None:
     """
     if not new:
         return
-    old, at = model._layout, enlarge_classes(model, new)
-    model.weights_ = enlarged(old, model._layout, model.weights_, at, unlikeliest=True)
-    model._curvature = enlarged(old, model._layout, model._curvature, at, unlikeliest=False)
+    old, labels = model._layout, enlarge_classes(model, new)
+    model.weights_ = enlarged(old, model._layout, model.weights_, labels, unlikeliest=True)
+    model._curvature = enlarged(old, model._layout, model._curvature, labels, unlikeliest=False)
 
 
 def teach(model: Model, encoder: Any, data: TrainingData) -> None:
@@ -68,7 +71,7 @@ def teach(model: Model, encoder: Any, data: TrainingData) -> None:
         enlarged(old, model._layout, array, labels) for array in (model.weights_, model._curvature)
     )
     step = _Step(model, data, weights, stored)
-    if model._fitted_params["l1"]:  # what the L1 term has set to 0 stays 0
+    if model._fitted_params["l1"]:  # weights that the L1 term has set to 0 stay 0
         known = enlarged(old, model._layout, np.ones(old.size, dtype=bool), labels)
         step.freeze(known & (weights == 0))
     a = np.ones(len(data.encoded.corpus)) if data.sample_weight is None else data.sample_weight
@@ -80,13 +83,13 @@ def teach(model: Model, encoder: Any, data: TrainingData) -> None:
         a = np.where(wrong, 2 * a, a)
         model.weights_ = step.minimum(a)
         wrong = step.wrong_structures()
-    if wrong.any():  # the labels cannot all be predicted, such as different ones of the same words
+    if wrong.any():  # the labels contradict each other, such as different ones of the same words
         model.weights_ = first
     model._curvature = step.curvature_with(stored)
 
 
 class _Step:
-    """What is minimized, as a function of the weights of the features of some structures."""
+    """The objective as a function of the weights of the features of the new structures."""
 
     def __init__(self, model: Model, data: TrainingData, weights: Array, stored: Array) -> None:
         self.model, self.weights = model, weights
@@ -95,39 +98,39 @@ class _Step:
         columns = [_used(encoded, number) for number in range(len(encoded.tables))]
         self.data = data._replace(encoded=data.encoded.keep(columns))
         self.loss = model._training_loss(self.data)
-        self.at = _indices(model._layout, encoded, columns)
-        firmness = max(1.0, features_per_node(encoded)) ** (1 / 3)
-        h = 2 * model._fitted_params["l2"] + firmness * unpacked(stored[self.at])
+        self.indices = _indices(model._layout, encoded, columns)
+        factor = max(1.0, features_per_node(encoded)) ** (1 / 3)
+        h = 2 * model._fitted_params["l2"] + factor * unpacked(stored[self.indices])
         self.root = np.sqrt(np.maximum(h, _LEAST))
 
-    def freeze(self, which: Array) -> None:
-        """Let some of all weights stay what they are."""
-        self.root[which[self.at]] = np.inf
+    def freeze(self, is_frozen: Array) -> None:
+        """Exclude some of all weights from changes."""
+        self.root[is_frozen[self.indices]] = np.inf
 
     def minimum(self, a: Array) -> Array:
-        """The weights, where each structure counts as often as `a` says."""
+        """The weights that minimize the objective with weights `a` of structures."""
         loss = self.model._training_loss(self.data._replace(sample_weight=a))
-        start = self.weights[self.at]
+        start = self.weights[self.indices]
 
         def function(z: Array) -> tuple[float, Array]:
             value, gradient = loss(start + z / self.root)
             return value + 0.5 * float(z @ z), gradient / self.root + z
 
         minimizer = Lbfgs(function, np.zeros(len(start)), n_jobs=1)
-        found = self.weights.copy()
-        found[self.at] += minimizer.minimize(_TOL, _MAX_ITER).x / self.root
-        return found
+        weights = self.weights.copy()
+        weights[self.indices] += minimizer.minimize(_TOL, _MAX_ITER).x / self.root
+        return weights
 
     def wrong_structures(self) -> Array:
         """Whether a structure has a known label that is not the one predicted."""
-        wrong = (self.model._best(self.encoded, None) != self.labels) & (self.labels >= 0)
+        wrong = (self.model._best_labels(self.encoded, None) != self.labels) & (self.labels >= 0)
         return np.logical_or.reduceat(wrong, self.encoded.corpus.offsets[:-1])
 
     def curvature_with(self, stored: Array) -> Array:
         """The stored curvature, with that of the structures added."""
         total = stored.copy()
-        added = curvature(self.loss, self.model.weights_[self.at])
-        total[self.at] = packed(unpacked(stored[self.at]) + added)
+        added = curvature(self.loss, self.model.weights_[self.indices])
+        total[self.indices] = packed(unpacked(stored[self.indices]) + added)
         return total
 
 
@@ -154,9 +157,10 @@ def _indices(layout: Weights, encoded: Encoded, columns: list[Array | None]) -> 
 
 
 def enlarged(old: Weights, new: Weights, array: Array, labels: Array, unlikeliest: bool = False) -> Array:
-    """An array with room for new features, which come last, and labels; `labels` are old ones.
+    """An array enlarged for new features, which come last, and new labels.
 
-    What is new is 0, or for `unlikeliest` labels the smallest value that another label has there.
+    `labels` has the numbers of the old labels. New entries are 0, or if `unlikeliest` is true, the
+    smallest value of the other labels there.
     """
     grown = np.zeros(new.size, dtype=array.dtype)
     for part, known in zip(_parts(new, grown), _parts(old, array), strict=True):

@@ -1,8 +1,8 @@
-"""Labels that come after a fit, in `partial_fit`: fitted models with room for them.
+"""Labels that are added to a fitted model by `partial_fit`: its arrays are enlarged for them.
 
-Labels are numbered in sorted order, so that new ones change the numbers of others: `at` holds the
-new number of each old label. What belongs to a new label is 0, as if it had always been possible
-and had never occurred.
+Labels are numbered in sorted order, so that new labels change the numbers of others: `positions`
+has the new number of each old label. Array entries of a new label are 0, as if the label had
+always been possible and had never occurred.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Model = Any  # a `CRF` or a perceptron, which import this module
 
 
 def added_labels(model: Model, labels: Iterable[Any], classes: Any) -> list[Any]:
-    """Return those of the labels, and of the parameter `classes`, that a model does not know yet.
+    """Return the labels, including those of the parameter `classes`, that a model does not have.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ def added_labels(model: Model, labels: Iterable[Any], classes: Any) -> list[Any]
     list
         In sorted order.
     """
-    given = [] if classes is None else listed(classes)
-    if given is None:
+    announced = [] if classes is None else listed(classes)
+    if announced is None:
         raise DataError(f"classes={short(classes)}: give a list of labels")
-    found = {plain_label(label) for label in given} | set(labels)
-    new = found - {None} - set(model.classes_)
+    all_labels = {plain_label(label) for label in announced} | set(labels)
+    new = all_labels - {None} - set(model.classes_)
     kind = type(model.classes_[0])
     for label in new:
         if type(label) is not kind:
@@ -63,7 +63,7 @@ def enlarge_classes(model: Model, new: list[Any]) -> Array:
 
 
 def grow_perceptron(model: Model, new: list[Any]) -> Array:
-    """Add labels to an HM-perceptron whose predictions are prepared afterwards.
+    """Add labels to an HM-perceptron; the caller has to prepare its predictions afterwards.
 
     Parameters
     ----------
@@ -79,46 +79,48 @@ def grow_perceptron(model: Model, new: list[Any]) -> Array:
     """
     if not new:
         return np.arange(len(model.classes_))
-    at = enlarge_classes(model, new)
-    model._state = _grown_state(model._state, model.order_, at, len(model.classes_))
-    numbers = at.astype(np.int32)
+    positions = enlarge_classes(model, new)
+    model._state = _grown_state(model._state, model.order_, positions, len(model.classes_))
+    numbers = positions.astype(np.int32)
     model._changes = [
         change._replace(target=numbers[change.target], predicted=numbers[change.predicted])
         for change in model._changes
     ]
-    return at
+    return positions
 
 
-def _grown_state(state: State, order: int, at: Array, count: int) -> State:
-    """The state of a perceptron with room for more labels."""
+def _grown_state(state: State, order: int, positions: Array, count: int) -> State:
+    """The state of a perceptron, enlarged for more labels."""
     rows, shapes = len(state.nodes), no_grams(order, count)
 
-    def of_nodes(old: Array, fill: float = 0.0) -> Array:
+    def grow_nodes(old: Array, fill: float = 0.0) -> Array:
         grown = np.full((rows, count), fill)
-        grown[:, at] = old
+        grown[:, positions] = old
         return grown
 
-    def of_short(old: Array, fill: float = 0.0) -> Array:
+    def grow_short(old: Array, fill: float = 0.0) -> Array:
         grown, a, b = np.full(shapes.short.shape, fill), 0, 0
         for j in range(order):  # contexts of j labels
-            sizes = len(at) ** j, count**j
+            sizes = len(positions) ** j, count**j
             part = np.full([count] * (j + 1), fill)
-            part[np.ix_(*[at] * (j + 1))] = old[a : a + sizes[0]].reshape([len(at)] * (j + 1))
+            old_shape = [len(positions)] * (j + 1)
+            part[np.ix_(*[positions] * (j + 1))] = old[a : a + sizes[0]].reshape(old_shape)
             grown[b : b + sizes[1]] = part.reshape(sizes[1], count)
             a, b = a + sizes[0], b + sizes[1]
         return grown
 
-    def of_full(old: Array, fill: float = 0.0) -> Array:
+    def grow_full(old: Array, fill: float = 0.0) -> Array:
         axes = max(order + 1, 1)
         part = np.full([count] * axes, fill)
-        part[np.ix_(*[at] * axes)] = old.reshape([len(at)] * axes)
+        part[np.ix_(*[positions] * axes)] = old.reshape([len(positions)] * axes)
         return part.reshape(shapes.full.shape)
 
     variances = state.variances
     if len(variances):
         cuts = np.cumsum([state.nodes.size, state.short.size])
-        parts = zip((of_nodes, of_short, of_full), np.split(variances, cuts), state[:6:2], strict=True)
-        variances = np.concatenate([of(part.reshape(own.shape), 1.0).ravel() for of, part, own in parts])
-    makers = (of_nodes, of_nodes, of_short, of_short, of_full, of_full)
-    grown = [of(part) for of, part in zip(makers, state[:6], strict=True)]
+        parts = zip((grow_nodes, grow_short, grow_full), np.split(variances, cuts), state[:6:2], strict=True)
+        grown_parts = [grow(part.reshape(sums.shape), 1.0).ravel() for grow, part, sums in parts]
+        variances = np.concatenate(grown_parts)
+    functions = (grow_nodes, grow_nodes, grow_short, grow_short, grow_full, grow_full)
+    grown = [grow(part) for grow, part in zip(functions, state[:6], strict=True)]
     return State._make([*grown, state.steps.copy(), variances])

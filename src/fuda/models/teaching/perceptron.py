@@ -1,10 +1,10 @@
-"""A perceptron that learns more: with feature weights and order 0 or 1 as a CRF, else by an epoch.
+"""`partial_fit` of a perceptron: with feature weights and order 0 or 1 as a CRF, else by an epoch.
 
-The mean of the weights over thousands of steps hardly moves by one more, so that a correction
-would not be predicted. But exp F / Z with the weights of the perceptron, times a number s
-(`fuda.models.likeliest`), is a CRF, and `fuda.models.teaching.crf` says how a CRF learns more.
-What that changes is divided by s, and counts as if it had been learned in the first step: the mean
-and the last weights change by the same.
+The mean of the weights over thousands of steps hardly changes by one more step, so that a
+correction would not be predicted. But exp F / Z with the weights of the perceptron times a number
+s (`fuda.models.likeliest`) is a CRF, which learns as in `fuda.models.teaching.crf`. The change of
+its weights is divided by s, and treated as if it had been made in the first step: the mean and the
+last weights change by the same amount.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _START = Table.of(sp.csr_matrix([[0.0], [1.0]]), np.zeros(2), np.zeros(2))
 
 
 class Firmness(NamedTuple):
-    """How firmly data hold the weights of a perceptron.
+    """The curvature at the weights of a perceptron, which `partial_fit` needs.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Firmness(NamedTuple):
 
 
 class _Twin(CRF):
-    """The CRF of a perceptron: the labels of roots have weights too, like those of a feature."""
+    """The CRF of a perceptron; the labels of roots have weights too, as if roots had a feature."""
 
     has_starts: bool
 
@@ -84,7 +84,7 @@ class _Twin(CRF):
         features = [encoder.feature_count(c) for c in range(len(encoder.channel_names()))]
         return Weights([*features, 1] if self.has_starts else features, [], len(self.classes_))
 
-    def seen(self, encoded: Encoded) -> Encoded:
+    def with_roots(self, encoded: Encoded) -> Encoded:
         """An encoded corpus with the feature of roots."""
         if not self.has_starts:
             return encoded
@@ -95,7 +95,7 @@ class _Twin(CRF):
 
 
 def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
-    """Measure how firmly data hold the weights of a perceptron that was fitted to them.
+    """Compute the curvature at the weights of a perceptron that was fitted to data.
 
     Parameters
     ----------
@@ -107,12 +107,12 @@ def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
     Returns
     -------
     Firmness or None
-        None for the perceptrons that go on by epochs: those with kernels, votes or higher orders.
+        None for perceptrons that continue by epochs: those with kernels, votes or higher orders.
     """
     if model.kernel_ is not None or model._voted or model.order_ > 1:
         return None
     twin, corpus = _Twin.of(model, None), data.encoded.corpus
-    encoded = twin.seen(data.encoded)
+    encoded = twin.with_roots(data.encoded)
     nodes, pairs = score_structures(encoded, twin._layout, twin.weights_)
     weight = np.ones(len(corpus)) if data.sample_weight is None else data.sample_weight
     chosen = sampled(len(corpus))
@@ -126,7 +126,7 @@ def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
 
 
 def grow_labels(model: Model, new: list[Any]) -> None:
-    """Add labels to a perceptron whose predictions are prepared afterwards.
+    """Add labels to a perceptron; the caller has to prepare its predictions afterwards.
 
     Parameters
     ----------
@@ -139,9 +139,9 @@ def grow_labels(model: Model, new: list[Any]) -> None:
         grow_perceptron(model, new)
         return
     twin = _Twin.of(model, model._firmness)
-    old, at = twin._layout, grow_perceptron(model, new)
+    old, positions = twin._layout, grow_perceptron(model, new)
     twin.classes_ = model.classes_
-    grown = enlarged(old, twin._layout, model._firmness.curvature, at)
+    grown = enlarged(old, twin._layout, model._firmness.curvature, positions)
     model._firmness = model._firmness._replace(curvature=grown)
 
 
@@ -157,24 +157,24 @@ def learn_more(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any) -
     """
     model._check_parameters()
     new = model._encode(X)
-    found = [] if new is None else flat_labels(y, new.corpus)
-    grow_labels(model, added_labels(model, found, classes))
+    new_labels = [] if new is None else flat_labels(y, new.corpus)
+    grow_labels(model, added_labels(model, new_labels, classes))
     model._prepare_predictions()
     if new is None:
         return
-    labels, eta = model._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
+    labels, eta = model._label_numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
     encoder, encoded = model.encoder_.grown(new.corpus)
     encoded.check_values()
     data = TrainingData(encoder, encoded, model.classes_.tolist(), labels, eta, None)
     if model._firmness is None:
         _one_epoch(model, data)
     else:
-        _teach(model, data, (model._best(new, None) != labels) & (labels >= 0))
+        _teach(model, data, (model._best_labels(new, None) != labels) & (labels >= 0))
     model._prepare_predictions()
 
 
 def _one_epoch(model: Model, data: TrainingData) -> None:
-    """Go on with the training; structures that predictions need come first, with weight 0."""
+    """Continue training; structures that predictions need come first, with weight 0."""
     encoded, eta = data.encoded, data.sample_weight
     before, model.encoder_ = model._feature_counts(), data.encoder
     linear = model.kernel_ is None
@@ -188,9 +188,9 @@ def _one_epoch(model: Model, data: TrainingData) -> None:
 
 
 def _teach(model: Model, data: TrainingData, wrong: Array) -> None:
-    """Learn as a CRF; `wrong` tells which labels are not predicted yet."""
+    """Learn as a CRF; `wrong` marks labels that are not predicted yet."""
     twin = _Twin.of(model, model._firmness)
-    data = data._replace(encoded=twin.seen(data.encoded))
+    data = data._replace(encoded=twin.with_roots(data.encoded))
     by_structure = np.logical_or.reduceat(wrong, data.encoded.corpus.offsets[:-1])
     mistakes = Mistakes(int(by_structure.sum()), int(wrong.sum()))
     features, old, start = model._feature_counts(), twin._layout, twin.weights_
@@ -220,16 +220,20 @@ def _changed(state: State, twin: _Twin, change: Array) -> State:
 
 
 def restored(model: Model, arrays: dict[str, Array]) -> Firmness | None:
-    """Take the firmness of a perceptron out of the arrays of a file; older files have none."""
-    found: dict[str, Array] = {name: arrays.pop(name) for name in ("curvature", "scale") if name in arrays}
-    if not found:
+    """Remove the curvature of a perceptron from the arrays of a file, and return it.
+
+    Older files do not have it.
+    """
+    names = [name for name in ("curvature", "scale") if name in arrays]
+    stored_arrays: dict[str, Array] = {name: arrays.pop(name) for name in names}
+    if not stored_arrays:
         return None
     if model.kernel_ is not None or model._voted or model.order_ > 1:
         raise DataError("its array 'curvature' is not needed")
     starts, L = int(model.order_ == 1), len(model.classes_)
     size = (sum(model._feature_counts()) + starts + L) * L
-    check_arrays(found, {"curvature": (size,), "scale": (1,)}, {"curvature": STORED})
-    stored, scale = found["curvature"], float(found["scale"][0])
+    check_arrays(stored_arrays, {"curvature": (size,), "scale": (1,)}, {"curvature": STORED})
+    stored, scale = stored_arrays["curvature"], float(stored_arrays["scale"][0])
     if not ((stored >= 0) & (stored <= LARGEST_STORED)).all() or not 0 < scale <= LARGEST_SCALE:
         raise DataError("its arrays 'curvature' and 'scale' have values that no data give")
     return Firmness(scale, stored)

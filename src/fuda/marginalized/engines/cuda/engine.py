@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fuda.marginalized.engines.base import Engine, Foreseen, PerceptronState
+from fuda.marginalized.engines.base import Engine, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cpu.layout import Layout
 from fuda.marginalized.engines.cpu.log import Log
@@ -101,14 +101,14 @@ class CudaEngine(OnlineEngine):
         """See `Engine`."""
         return CudaEngine(problem, self._n_jobs, self)
 
-    def foresee(
-        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    def plan_joint_training(
+        self, planned: list[PlannedTraining], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:
         """See `Engine`."""
-        count = min(len(foreseen), self._machine.plan.perceptrons)
+        count = min(len(planned), self._machine.plan.perceptrons)
         if count == 1:
             return None
-        ahead = Ahead(self._machine, foreseen[:count], labels, amounts)
+        ahead = Ahead(self._machine, planned[:count], labels, amounts)
         return [
             CudaEngine(problem, self._n_jobs, self if problem is self.problem else None, (ahead, number))
             for number, problem in enumerate(problems)
@@ -135,11 +135,11 @@ class CudaEngine(OnlineEngine):
     def _foreseen_mistakes(
         self, order: Array, labels: Array, amounts: Array, state: PerceptronState
     ) -> tuple[Array, Array, Array] | None:
-        """The nodes, structures and rivals of mistakes of a foreseen epoch; None if it was not."""
+        """The nodes, structures and rivals of mistakes of an epoch, if it was planned, or None."""
         if self._ahead is None or state.base is not None:
             return None
         ahead, number = self._ahead
-        if not ahead.foresees(number, len(self._past), order, labels, amounts):
+        if not ahead.is_planned(number, len(self._past), order, labels, amounts):
             return None
         mistakes = ahead.mistakes(number, len(self._past))
         self._past.append((order, labels, amounts))
