@@ -32,6 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.checks import LARGEST
+from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.data.graph import ranges
 from fuda.data.observations import Kind
@@ -77,12 +78,25 @@ class Channel(NamedTuple):
 
     def scatter(self, node_values: np.ndarray, n_rows: int) -> np.ndarray:
         """Apply the transpose of `gather`: (N, L) → (rows, L)."""
-        return self.incidence(n_rows).T @ node_values
+        sums = np.zeros((n_rows, node_values.shape[1]))
+        bounds = np.zeros(0, dtype=np.int64) if self.indptr is None else self.indptr.astype(np.int64)
+        _add_to_rows(self.rows, bounds, np.ascontiguousarray(node_values, dtype=np.float64), sums)
+        return sums
 
     def incidence(self, n_rows: int) -> sp.csr_matrix:
         """Return the (N, rows) matrix of how often each node has each row."""
         indptr = np.arange(len(self.rows) + 1) if self.indptr is None else self.indptr
         return sp.csr_matrix((np.ones(len(self.rows)), self.rows, indptr), shape=(len(indptr) - 1, n_rows))
+
+
+@compiled
+def _add_to_rows(rows: np.ndarray, bounds: np.ndarray, values: np.ndarray, sums: np.ndarray) -> None:
+    """sums(rows of node t) += values(t); each node has one row where there are no bounds."""
+    for t in range(len(values)):
+        first, last = (bounds[t], bounds[t + 1]) if len(bounds) else (t, t + 1)
+        for e in range(first, last):
+            for b in range(values.shape[1]):
+                sums[rows[e], b] += values[t, b]
 
 
 @dataclass(frozen=True)
