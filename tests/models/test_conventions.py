@@ -13,6 +13,7 @@ from sklearn.base import clone
 import fuda
 from fuda import CRF, HMSVM, DataError, HMPerceptron, Reranker, Tree
 from fuda.kernels import RBF, Polynomial
+from fuda.models.choice.combination import Combination
 from fuda.registry import MODELS, model_class
 from model_cases import ITERATIVE, X, Y, behaviour, make, saved
 
@@ -68,6 +69,18 @@ ORDER = [
     "verbose",
 ]
 
+# The arguments of methods: those that may be given by position, and all others in their order.
+DATA = {
+    "fit": ["X", "y", "sample_weight", "position_weight"],
+    "predict_nbest": ["X", "n"],
+    "explain": ["x", "node"],
+    **{key: ["X", "y"] for key in ["partial_fit", "score", "objective", "oracle_report", "prune"]},
+}
+OPTIONS = [
+    *("sample_weight", "position_weight", "X_val", "y_val", "unlabelled"),
+    *("known", "prior", "classes", "loss", "least", "top", "keywords"),
+]
+
 every = pytest.mark.parametrize("name", MODELS)
 
 
@@ -103,6 +116,18 @@ def test_parameters_are_keyword_only_past_the_first(name):
 def test_parameters_come_in_one_order(name):
     names = [parameter.name for parameter in parameters_of(name)]
     assert names == sorted(names, key=ORDER.index)
+
+
+@pytest.mark.parametrize("cls", [*map(model_class, MODELS), Combination])
+def test_arguments_of_methods_are_named_past_the_data_and_come_in_one_order(cls):
+    methods = {name: value for name, value in inspect.getmembers(cls, inspect.isfunction) if name[0] != "_"}
+    for name, method in methods.items():
+        _, *parameters = inspect.signature(method).parameters.values()
+        positional = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        if positional[:1] in (["X"], ["x"]):
+            assert positional == DATA.get(name, ["X"])
+            options = [parameter.name for parameter in parameters[len(positional) :]]
+            assert options == sorted(options, key=OPTIONS.index)
 
 
 @every

@@ -332,12 +332,14 @@ def test_known_labels_are_kept(structures):
     model = small().fit(structures, Y)
     known = [["O", None, "I-PER", None], [None] * 3, [None] * 4 + ["O"], ["B-LOC"] * 4]
     for decode in ("viterbi", "posterior"):
-        for y, given in zip(model.set_params(decode=decode).predict(structures, known), known, strict=True):
+        for y, given in zip(
+            model.set_params(decode=decode).predict(structures, known=known), known, strict=True
+        ):
             assert all(b is None or a == b for a, b in zip(y, given, strict=True))
-    assert model.predict(structures, known)[1] == Y[1]
-    marginals = model.predict_marginals(structures, known)
+    assert model.predict(structures, known=known)[1] == Y[1]
+    marginals = model.predict_marginals(structures, known=known)
     assert marginals[0][0, model.classes_.tolist().index("O")] == pytest.approx(1.0)
-    ((*best,), *_) = model.predict_nbest(structures, 50, known)
+    ((*best,), *_) = model.predict_nbest(structures, 50, known=known)
     assert all(y[0] == "O" and y[2] == "I-PER" for y, _ in best)
     assert len(best) == len(model.classes_) ** 2
     assert sum(np.exp(p) for _, p in best) == pytest.approx(1.0)

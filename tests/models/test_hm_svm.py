@@ -174,7 +174,7 @@ def test_weights_of_structures_and_nodes(slack, rescale):
     every.C[1] = 1.0
     assert_solved(model, every)
     assert all(support.structure != 1 for support in model.support_)
-    primal = model.objective(X, Y, weights, loss if rescale else None)
+    primal = model.objective(X, Y, sample_weight=weights, position_weight=loss if rescale else None)
     assert primal == pytest.approx(model.history_[-1].primal, rel=1e-9)
 
 

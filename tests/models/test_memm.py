@@ -127,7 +127,9 @@ def test_the_objective_is_the_sum_over_nodes_whose_labels_are_known(case, data):
             if label is not None and (heads[i][t] < 0 or above[t] is not None):
                 p = local_log_p(model, list(structures[i]), heads[i], t, above[t], label)
                 truth -= by_structure[i] * by_node[i][t] * p
-    assert model.objective(structures, labels, by_structure, by_node) == pytest.approx(truth)
+    assert model.objective(
+        structures, labels, sample_weight=by_structure, position_weight=by_node
+    ) == pytest.approx(truth)
     if model.result_.history:
         assert model.result_.value == pytest.approx(truth)
 

@@ -97,7 +97,7 @@ def test_the_gradient_is_that_of_the_loss(partly):
             w[k] -= step
         assert (ends[0] - ends[1]) / (2 * h) == pytest.approx(gradient[k], abs=1e-6)
     fitted.weights_ = w
-    assert loss(w)[0] + float(w @ w) == pytest.approx(fitted.objective(X[:8], y, weights))
+    assert loss(w)[0] + float(w @ w) == pytest.approx(fitted.objective(X[:8], y, sample_weight=weights))
 
 
 def labelings(model, size):

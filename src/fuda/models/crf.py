@@ -209,7 +209,7 @@ class CRF(NamedWeights, MarkovLabeler):
 
     @one_blas_thread
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
+        self, X: Any, y: Any, *, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
     ) -> Self:
         """Learn from more structures, such as corrections; they are predicted from then on.
 
@@ -276,7 +276,7 @@ class CRF(NamedWeights, MarkovLabeler):
         """The weights of label pairs (L, L), the label of the parent by rows."""
         return self._layout.views(self.weights_)[1]
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
+    def objective(self, X: Any, y: Any, *, sample_weight: Any = None, position_weight: Any = None) -> float:
         """Compute loss + l2 ‖w‖² + l1 ‖w‖₁ at the fitted weights.
 
         The loss is a sum over structures. On the data of `fit` it is the value that training ended

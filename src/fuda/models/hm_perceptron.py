@@ -202,7 +202,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         return len(self.mistakes_)
 
     @one_blas_thread
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, *, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrections; they are predicted from then on.
 
         New features and labels are added. A model that is not fitted begins with the structures,

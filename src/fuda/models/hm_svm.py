@@ -248,7 +248,7 @@ class HMSVM(MarkovLabeler):
         lines = ("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(line.rstrip() for line in lines)
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
+    def objective(self, X: Any, y: Any, *, sample_weight: Any = None, position_weight: Any = None) -> float:
         """Compute ½‖w‖² + C Σ ξ_i ("l1") or ½‖w‖² + C/2 Σ ξ_i² ("l2") at the fitted weights.
 
         Without slack it is infinite where a margin is violated by more than `tol`. On the data of

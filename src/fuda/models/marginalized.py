@@ -129,7 +129,9 @@ class MarginalizedLabeler(MarginalizedPredictions):
     _max_epochs: int | None = None
 
     @on_snapshot
-    def explain(self, x: Any, node: int, prior: Any = None, top: int = 5, known: Any = None) -> Explanation:
+    def explain(
+        self, x: Any, node: int, *, known: Any = None, prior: Any = None, top: int = 5
+    ) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
         Parameters
@@ -138,13 +140,13 @@ class MarginalizedLabeler(MarginalizedPredictions):
             The structure.
         node : int
             The node of x whose label is explained.
+        known : list, optional
+            Labels of x that are known, None where the label is open.
         prior : ndarray of shape (n_nodes, n_labels), optional
             The prior of x, where the model was fitted with arrays.
         top : int, default=5
             How many support positions, and other contributions of each kind, to list: those with
             the largest shares first. All contributions add up to the difference.
-        known : list, optional
-            Labels of x that are known, None where the label is open.
 
         Returns
         -------
@@ -181,7 +183,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         parts = [*self._support, *self._memory]
         return [s for part in parts for s in part.examples.encoded.corpus.structures]
 
-    def prune(self, X: Any, y: Any = None, loss: float = 0.001, prior: Any = None) -> int:
+    def prune(self, X: Any, y: Any = None, *, prior: Any = None, loss: float = 0.001) -> int:
         """Make predictions faster, at a limited loss of quality on other data.
 
         On sequences with a uniform prior, `predict` labels large inputs by approximate scores, if
@@ -196,10 +198,10 @@ class MarginalizedLabeler(MarginalizedPredictions):
             Data that the model was not fitted on.
         y : list of lists
             Their labels, None where not known.
-        loss : float, default=0.001
-            How much lower the quality may be than that of the model before pruning, from 0 to 1.
         prior : list of ndarray, optional
             One (n_nodes, n_labels) array per structure, where the model was fitted with arrays.
+        loss : float, default=0.001
+            How much lower the quality may be than that of the model before pruning, from 0 to 1.
 
         Returns
         -------

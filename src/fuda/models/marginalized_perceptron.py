@@ -218,7 +218,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     n_iter_: int
 
     @one_blas_thread
-    def partial_fit(self, X: Any, y: Any, prior: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, *, prior: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrections; they are predicted from then on.
 
         The labels in y are predicted afterwards, and predictions of other text change little:

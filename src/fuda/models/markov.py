@@ -61,7 +61,7 @@ class MarkovLabeler(Probabilities, Labeler):
     verbose: bool
 
     @on_snapshot
-    def predict(self, X: Any, known: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, known: Any = None) -> np.ndarray:
         """Label structures.
 
         Parameters
@@ -82,7 +82,7 @@ class MarkovLabeler(Probabilities, Labeler):
         )
 
     @on_snapshot
-    def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
+    def predict_marginals(self, X: Any, *, known: Any = None) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t.
 
         Parameters
@@ -102,7 +102,7 @@ class MarkovLabeler(Probabilities, Labeler):
         )
 
     @on_snapshot
-    def predict_nbest(self, X: Any, n: int, known: Any = None) -> np.ndarray:
+    def predict_nbest(self, X: Any, n: int, *, known: Any = None) -> np.ndarray:
         """Find the n best labelings of each structure.
 
         Parameters
@@ -125,7 +125,7 @@ class MarkovLabeler(Probabilities, Labeler):
         )
 
     @on_snapshot
-    def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
+    def explain(self, x: Any, node: int, *, known: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
         Parameters

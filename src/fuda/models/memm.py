@@ -156,7 +156,7 @@ class MEMM(NamedWeights, MarkovLabeler):
         """The weights (L,) of the labels of nodes without a parent."""
         return self.weights_[-1]
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
+    def objective(self, X: Any, y: Any, *, sample_weight: Any = None, position_weight: Any = None) -> float:
         """Compute −Σ_t w_t log P(y_t | y_p, x) + l2 ‖w‖² at the fitted weights.
 
         On the data of `fit` it is the value that training ended at.

@@ -220,7 +220,7 @@ class Reranker(Labeler):
         return self._label_numbers(list(self._best(encoded)), encoded.corpus)
 
     @on_snapshot
-    def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
+    def explain(self, x: Any, node: int, *, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against that of the best other candidate.
 
         Parameters

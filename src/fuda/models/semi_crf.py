@@ -189,7 +189,7 @@ class SemiCRF(MarkovLabeler):
         parts = self._layout.views(self.weights_)
         return np.where(np.diag(~self._labels.twins), np.diag(parts.joins), parts.transitions)
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def objective(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
         """Compute −Σ log P(y|x) + l2 ‖w‖² at the fitted weights.
 
         On the data of `fit` it is the value that training ended at.
@@ -216,7 +216,7 @@ class SemiCRF(MarkovLabeler):
         return float((lost * weight).sum()) + self._fitted_params["l2"] * float(self.weights_ @ self.weights_)
 
     @on_snapshot
-    def predict_segments(self, X: Any, known: Any = None, least: float = 0.01) -> np.ndarray:
+    def predict_segments(self, X: Any, *, known: Any = None, least: float = 0.01) -> np.ndarray:
         """Find segments with their probabilities, whether they are in the best labeling or not.
 
         Parameters

@@ -168,7 +168,7 @@ class Combination(Probabilities):
     def __repr__(self) -> str:
         return f"Combination({self.members})"
 
-    def predict(self, X: Any, known: Any = None) -> Array:
+    def predict(self, X: Any, *, known: Any = None) -> Array:
         """Label structures.
 
         Parameters
@@ -190,7 +190,7 @@ class Combination(Probabilities):
         named = [part.tolist() for part in corpus.split(self.classes_[labels])]
         return as_object_array(corpus.with_empty(named, list))
 
-    def predict_nbest(self, X: Any, n: int, known: Any = None) -> Array:
+    def predict_nbest(self, X: Any, n: int, *, known: Any = None) -> Array:
         """Find the n best labelings of each structure.
 
         Parameters
@@ -218,7 +218,7 @@ class Combination(Probabilities):
             best = best_labelings(corpus.graph, scores, pairs, *settings)
         return as_object_array(corpus.with_empty(best, lambda: [([], 0.0)]))
 
-    def predict_marginals(self, X: Any, known: Any = None) -> Array:
+    def predict_marginals(self, X: Any, *, known: Any = None) -> Array:
         """Compute the mean of the members' P(y_t = label) for every node t.
 
         Parameters
@@ -244,7 +244,7 @@ class Combination(Probabilities):
             q[is_known] = np.eye(len(self.classes_))[known_numbers[is_known]]
         return as_object_array(corpus.with_empty(corpus.split(q), lambda: none))
 
-    def explain(self, x: Any, node: int, top: int = 5, known: Any = None) -> Explanation:
+    def explain(self, x: Any, node: int, *, known: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
         The decision of a single member is explained by ``members[0].explain(x, node)``.
@@ -255,10 +255,10 @@ class Combination(Probabilities):
             The structure.
         node : int
             The node of x whose label is explained.
-        top : int, default=5
-            How many contributions of each kind to list; all of them add up to the difference.
         known : list, optional
             Labels of x that are known, None where the label is open.
+        top : int, default=5
+            How many contributions of each kind to list; all of them add up to the difference.
 
         Returns
         -------

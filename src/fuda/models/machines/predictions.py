@@ -40,18 +40,18 @@ class MarginalizedPredictions(Probabilities, Labeler):
     _calibration: Calibration
 
     @on_snapshot
-    def predict(self, X: Any, prior: Any = None, known: Any = None) -> Array:
+    def predict(self, X: Any, *, known: Any = None, prior: Any = None) -> Array:
         """Label structures.
 
         Parameters
         ----------
         X : list of structures
             Of the shape that the model was fitted on.
+        known : list of lists, optional
+            Labels that are known, one list per structure, None where the label is open.
         prior : list of ndarray, optional
             One (n_nodes, n_labels) array per structure, in place of the model's own prior;
             required where the model was fitted with arrays.
-        known : list of lists, optional
-            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
         )
 
     @on_snapshot
-    def predict_marginals(self, X: Any, prior: Any = None, known: Any = None) -> Array:
+    def predict_marginals(self, X: Any, *, known: Any = None, prior: Any = None) -> Array:
         """Compute P(y_t = label) for every node t, by the calibrated scores.
 
         They do not depend on the labels of other nodes.
@@ -75,10 +75,10 @@ class MarginalizedPredictions(Probabilities, Labeler):
         ----------
         X : list of structures
             Of the shape that the model was fitted on.
-        prior : list of ndarray, optional
-            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
         known : list of lists, optional
             Labels that are known, one list per structure, None where the label is open.
+        prior : list of ndarray, optional
+            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
         )
 
     @on_snapshot
-    def predict_nbest(self, X: Any, n: int, prior: Any = None, known: Any = None) -> Array:
+    def predict_nbest(self, X: Any, n: int, *, known: Any = None, prior: Any = None) -> Array:
         """Find the n best labelings of each structure, by the calibrated scores.
 
         With decode="posterior" the probability of a labeling is the product of those of its nodes.
@@ -103,10 +103,10 @@ class MarginalizedPredictions(Probabilities, Labeler):
             Of the shape that the model was fitted on.
         n : int
             How many labelings to find, at most.
-        prior : list of ndarray, optional
-            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
         known : list of lists, optional
             Labels that are known, one list per structure, None where the label is open.
+        prior : list of ndarray, optional
+            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
         )
 
     @on_snapshot
-    def decision_scores(self, X: Any, prior: Any = None) -> Array:
+    def decision_scores(self, X: Any, *, prior: Any = None) -> Array:
         """Compute the scores S(t,σ).
 
         Where numbers may exceed the range of doubles, the scores of each node are divided by a
