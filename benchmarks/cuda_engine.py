@@ -90,7 +90,7 @@ def _shown(epochs: list[Epoch], name: str) -> Rows:
     seconds = sum(epoch.seconds for epoch in epochs)
     visits = sum(epoch.visits for epoch in epochs) / seconds / 1e9
     return [
-        (name, f"{seconds:.3f} s, {visits:.0f} billion visits of cells a second"),
+        (name, f"{seconds:.3f} s, {visits:.0f} billion visits of cells per second"),
         ("… mistakes of the first", ", ".join(str(epoch.mistakes[0]) for epoch in epochs)),
         ("… milliseconds", ", ".join(f"{1000 * epoch.seconds:.1f}" for epoch in epochs)),
         ("… sentences pushed", ", ".join(f"{epoch.pushed}" for epoch in epochs)),
@@ -149,7 +149,7 @@ def _cells(X: list[list[str]], y: list[list[str]]) -> Rows:
         machine.synchronize()
         seconds = time.perf_counter() - began
         billions = 2 * cells / seconds / 1e9
-        rows.append(("visits of cells a second", f"{billions:.0f} billion ({seconds:.3f} s)"))
+        rows.append(("visits of cells per second", f"{billions:.0f} billion ({seconds:.3f} s)"))
     return rows
 
 

@@ -94,7 +94,7 @@ def score_labelings(graph: Graph, scores: Array, transitions: Array, labels: Arr
     problem = Problem(graph, scores, transitions)
     labels = np.asarray(labels)
     if labels.shape != (graph.node_count,) or labels.dtype.kind not in "iu":
-        raise DataError(f"labels need one integer a node, {graph.node_count} in all")
+        raise DataError(f"labels need one integer per node, {graph.node_count} in all")
     bad = (labels < 0) | (labels >= problem.label_count)
     if bad.any():
         node = int(bad.argmax())

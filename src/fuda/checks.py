@@ -40,7 +40,7 @@ def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bo
 
 
 def is_number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
-    """Whether a value is a real number (no bool) from `least` to `most`, finite as a float.
+    """Whether a value is a real number, not a bool, from `least` to `most`, finite as a float.
 
     >>> is_number(0.5), is_number(10**400), is_number(float("nan")), is_number(2, most=1)
     (True, False, False, False)

@@ -44,12 +44,12 @@ def is_inner() -> bool:
 
 
 def guard_compiled_code() -> None:
-    """Keep KeyboardInterrupt out of where numba cannot have it.
+    """Keep KeyboardInterrupt out of where it would crash numba.
 
     Where a compiled function returns a named tuple, numba asks a Python function for its class, at
     every call, and goes on with a null pointer if that raises: an interrupt at this moment is a
     crash. A cache that is written in C answers without running Python code. What is asked for the
-    first time is left; the command lets signals wait there (`fuda.cli.signals`).
+    first time is not covered; the command lets signals wait there (`fuda.cli.signals`).
     """
     from numba.core import serialize
 

@@ -28,7 +28,7 @@ class Model(NamedTuple):
 
 
 MODELS = {
-    # Version 2 has weights of which few are not 0, version 3 the curvature.
+    # 2: weights stored sparsely where few of them are not 0; 3: curvature
     "CRF": Model("fuda.models.crf", "crf", version=3),
     "HMM": Model("fuda.models.hmm", "hmm"),
     "MEMM": Model("fuda.models.memm", "memm"),

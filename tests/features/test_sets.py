@@ -86,7 +86,7 @@ def test_residues_and_bases():
     assert dna("t") == ["base=T", "pyrimidine", "weak", "keto"]
     assert dna("N") == ["base=N"]
     assert dna("") == ["base="]
-    assert dna("AG") == ["base=AG"]  # two bases are no base, though "AG" are the purines
+    assert dna("AG") == ["base=AG"]  # two letters are not a base, though "AG" are the purines
     assert protein("VIL") == ["residue=VIL"]
 
 

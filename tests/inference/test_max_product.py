@@ -69,8 +69,8 @@ def test_scores_of_any_labeling(corpus):
     [
         ([0, 1, 2], "structure 1, node 0: there is no label 2; labels go from 0 to 1"),
         ([0, -1, 0], "structure 0, node 1: there is no label -1"),
-        ([0, 1], "one integer a node, 3 in all"),
-        ([0.0, 1.0, 0.0], "one integer a node"),
+        ([0, 1], "one integer per node, 3 in all"),
+        ([0.0, 1.0, 0.0], "one integer per node"),
     ],
 )
 def test_labels_are_checked(labels, message):

@@ -443,7 +443,7 @@ BAD = {
     "scheme": (fit(decode="viterbi", scheme="IOB9"), "no tagging scheme 'IOB9'"),
     "scheme, posterior": (fit(decode="posterior", scheme="IOB2"), "decode='viterbi'"),
     "scheme, no probabilities": (fit(scheme="IOB2", calibrate=False), "calibrate=True"),
-    "engine": (fit(engine="steam"), "engine='steam' is not built", "'cpu'"),
+    "engine": (fit(engine="steam"), "engine='steam': there is no such engine", "'cpu'"),
     "epochs": (fit(epochs=0), "epochs=0", "at least 1"),
     "average": (fit(average="yes"), "average='yes'"),
     "threads": (fit(n_jobs=0), "n_jobs=0"),

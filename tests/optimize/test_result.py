@@ -50,7 +50,7 @@ def test_a_true_answer_to_a_report_stops():
     watch.record(4.0, 0.25)
     assert watch.verdict(1.0, 4.0, 0.0) == (False, "a callback ended it")
     x = np.zeros(1)
-    # The callback's end is no reason for a warning.
+    # An end by a callback is not warned of.
     assert Result(x, False, "a callback ended it", watch.history).solution("model") is x
 
 

@@ -384,7 +384,7 @@ def from_json(value: Any) -> Observation:
                 name: _vector(name, x) if isinstance(x, list) and x else _scalar(name, x)
                 for name, x in inner.items()
             }
-    raise DataError(f"the observation {short(value)} is none of: {_JSON_FORMS}")
+    raise DataError(f"the observation {short(value)} is not one of: {_JSON_FORMS}")
 
 
 def _vector(name: str, values: list[Any]) -> np.ndarray:

@@ -286,7 +286,7 @@ class Columns:
 
 @compiled
 def _fill(all_values: Array, rows: Array, columns: Array, factor: float, table: Array) -> None:
-    """table(r, c) = factor · all_values(rows(r), columns(c)), unsigned: no sign to be tested."""
+    """table(r, c) = factor · all_values(rows(r), columns(c)); unsigned, to avoid sign tests."""
     for r in range(np.uint64(len(rows))):
         row = np.uint64(rows[r])
         for c in range(np.uint64(len(columns))):

@@ -6,7 +6,7 @@ paths      directed paths, from a node down to another
 lines      paths between any two nodes: up to a common ancestor, and down
 =========  ============================================================================
 
-Each of them is also there with *sides*, ``"sided-lines"`` for instance: a child before its parent
+Each of them also exists in a *sided* form, such as ``"sided-lines"``: a child before its parent
 then matches a child before its parent only, in the order in which nodes are numbered (see
 `fuda.marginalized.recursions.sides`). The parts of a sequence are runs. On a chain all
 are the same.

@@ -6,7 +6,7 @@ k = `order`; on a chain these are the k labels before t, and with k = 1 G is a m
 pairs. For each structure the best labeling ŷ is found, and where it is not the right one y,
 
     primal:  w += Φ(x, y) − Φ(x, ŷ),
-    dual:    β(t, y_t) += 1 and β(t, ŷ_t) −= 1 at mistaken nodes, the same for G,
+    dual:    β(t, y_t) += 1 and β(t, ŷ_t) −= 1 at nodes labelled wrongly, the same for G,
 
 where the dual has s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), k any kernel on windows of observations. With
 a linear k both are the same. Predictions use the mean of w over all steps of training
@@ -72,7 +72,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     C : float, default=1.0
         How far a passive-aggressive or AROW correction may go for the margin.
     rescale : bool, default=True
-        Whether the margin grows with the number of mistaken nodes; else it is 1.
+        Whether the margin grows with the number of nodes labelled wrongly; else it is 1.
     features : str, Template, callable or None, default=None
         A feature set of `fuda.features`, a template, or a function from an observation to names or
         a dict. None is "protein" or "dna" for residues or bases, "text" for all else.
@@ -120,7 +120,8 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     order_ : int
         The order that the model was fitted with.
     mistakes_ : list of Mistakes
-        How many structures and nodes were mistaken in each epoch, those of `partial_fit` included.
+        How many structures and nodes were labelled wrongly in each epoch, those of `partial_fit`
+        included.
     n_iter_ : int
         The number of epochs, those of `partial_fit` included: the length of `mistakes_`.
     weights_ : ndarray of shape (n_features, n_labels)

@@ -217,7 +217,7 @@ class HMSVM(MarkovLabeler):
         ]
 
     def show_support(self, structure: int) -> str:
-        """Print the support sequences of a training structure as text.
+        """Return the support sequences of a training structure as text.
 
         Below the observations and the right labels, each support sequence has a line with its α
         and the labels that differ from the right ones.

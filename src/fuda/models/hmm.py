@@ -41,13 +41,14 @@ class HMM(MarkovLabeler):
         What is added to every count, above 0.
     class_weight : dict, "balanced" or None, default=None
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
-        all labels the same weight in total. It acts
-        on emissions, not on transitions.
+        all labels the same weight in total. It acts on emissions, not on transitions.
     features : str, Template or callable, default="word"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
-        template, or a function from an observation to a list of feature names or a dict.
+        template, or a function from an observation to a list of feature names or a dict. Each of
+        them is a factor of P(x | y), as if independent of the others; hence one per node by
+        default, where other models, which weigh features together, have many.
     window : int, default=0
-        How many neighbours to each side are seen, with weights of their own.
+        How many neighbours to each side are seen, by factors of their own; 0 for the same reason.
     decode : {"viterbi", "posterior"} or None, default=None
         Predict the best labeling as a whole, or the best label of each node. None is "posterior"
         for residues, whose labels are uncertain and long, and "viterbi" for all else.

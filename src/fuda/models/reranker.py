@@ -103,7 +103,8 @@ class Reranker(Labeler):
         Into how many parts the training data are divided for the candidates.
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
-        template, or a function from an observation to a list of feature names or a dict.
+        template, or a function from an observation to a list of feature names or a dict. They are
+        those of the kernel only, on all kinds of data the same; the base labeler has its own.
     epochs : int, default=10
         How often to go through the structures; training ends sooner after an epoch without a
         mistake.
@@ -112,7 +113,8 @@ class Reranker(Labeler):
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     random_state : int, RandomState or None, default=None
-        Seed by which folds are shuffled; None makes folds of consecutive structures.
+        Seed by which folds are shuffled; None makes folds of consecutive structures. Nothing else
+        in the training is random, so that None, too, always gives the same model.
     checkpoint : str, Path or None, default=None
         A file to which the state of training is written every few seconds and at the end. A fit
         of the same data and parameters that finds the file continues from it, to the identical
@@ -122,6 +124,8 @@ class Reranker(Labeler):
         Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
         end the training and keep what has been learned; after another exception the model is not
         fitted. Never stored in model files.
+    verbose : bool, default=False
+        Whether to report epochs on standard error.
 
     Attributes
     ----------
@@ -138,7 +142,7 @@ class Reranker(Labeler):
     support_structures_ : list of structures
         The structures of the support candidates.
     mistakes_ : list of int
-        How many structures were mistaken in each epoch. Not in model files.
+        How many structures were labelled wrongly in each epoch. Not in model files.
     n_iter_ : int
         The number of epochs. Not in model files.
 
@@ -187,12 +191,13 @@ class Reranker(Labeler):
         random_state: int | np.random.RandomState | None = None,
         checkpoint: str | Path | None = None,
         callback: Callback | None = None,
+        verbose: bool = False,
     ) -> None:
         self.base, self.kernel, self.mixing, self.normalized = base, kernel, mixing, normalized
         self.n, self.base_weight, self.folds = n, base_weight, folds
         self.features, self.epochs, self.average = features, epochs, average
         self.n_jobs, self.random_state = n_jobs, random_state
-        self.checkpoint, self.callback = checkpoint, callback
+        self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     @on_snapshot
     def predict(self, X: Any) -> Array:
@@ -360,7 +365,7 @@ class Reranker(Labeler):
 
         validation = Validation(training, data.held, predict)
         checkpoint = Checkpoint(validation)
-        progress = Iterations("Reranker", False, checkpoint, self.callback, validation=validation)
+        progress = Iterations("Reranker", self.verbose, checkpoint, self.callback, validation=validation)
         progress.count, stopped = len(training.mistakes), checkpoint.has_ended or validation.is_over
         while not stopped and len(training.mistakes) < self.epochs and 0 not in training.mistakes[-1:]:
             training.run_epoch(row)

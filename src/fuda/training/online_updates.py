@@ -1,7 +1,8 @@
 """Passive-aggressive and AROW corrections of the hidden Markov perceptron.
 
 At a mistake let δ = Φ(x, y) − Φ(x, ŷ), over features and label n-grams alike, let d be the number
-of mistaken nodes, Σ a diagonal of variances, 1 at the start, η the weight of the structure and
+of nodes labelled wrongly, Σ a diagonal of variances, 1 at the start, η the weight of the structure
+and
 
     ℓ = F(x, ŷ) − F(x, y) + m(d)
 

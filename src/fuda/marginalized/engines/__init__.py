@@ -28,7 +28,8 @@ def check_engine(name: Any) -> None:
     """Raise DataError if there is no engine of that name."""
     known = [AUTO, *ENGINES]
     if not isinstance(name, str) or name not in known:
-        raise DataError(f"engine={short(name)} is not built; choose {', '.join(map(repr, known))}")
+        names = ", ".join(map(repr, known))
+        raise DataError(f"engine={short(name)}: there is no such engine; choose {names}")
 
 
 def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engine:

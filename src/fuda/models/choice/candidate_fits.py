@@ -35,8 +35,8 @@ class Output(NamedTuple):
     labels : ndarray of shape (N,)
         The label numbers that it predicts.
     posterior : ndarray of shape (N,) or None
-        Those that it would predict with decode="posterior"; None where that is no choice, or where
-        rules of a scheme would have to be followed too.
+        Those that it would predict with decode="posterior"; None where that is not
+        compared, or where rules of a scheme would have to be followed too.
     """
 
     opinion: Opinion
