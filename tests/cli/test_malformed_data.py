@@ -109,7 +109,7 @@ JSONL = [
     ('{"observations": [{"features": {"f": null}}]}\n', 1, "'f' has the value None; give"),
     ('{"observations": [{"features": {"f": NaN}}]}\n', 1, "NaN is not a number in JSON"),
     ('{"observations": [[-Infinity]]}\n', 1, "-Infinity is not a number"),
-    ('{"observations": [[1e999]]}\n', 1, "too large for a 64-bit float"),
+    ('{"observations": [[1e999]]}\n', 1, "numbers within 64-bit floats"),
     (r'{"observations": ["\ud800"]}' + "\n", 1, "half of a surrogate pair"),
     (GOOD + "}\n" + GOOD + ', "labels": ["X"]}\n', 2, "1 labels for 2 observations; give one per node"),
     (GOOD + ', "labels": ["X", "Y", "Z"]}\n', 1, "3 labels for 2"),

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fuda.checks import is_number
+from fuda.checks import is_number, is_whole
 from fuda.errors import DataError, described, short
 
 # str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D
@@ -366,7 +366,7 @@ def to_json(x: Observation) -> Any:
 
 def from_json(value: Any) -> Observation:
     """Return the observation of a JSON value of JSON lines; DataError if it is not one."""
-    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+    if isinstance(value, str) or is_whole(value):
         return value
     if isinstance(value, list):
         return value if all(isinstance(item, str) for item in value) else _numbers(value)
@@ -399,10 +399,11 @@ def _vector(name: str, values: list[Any]) -> np.ndarray:
 
 def _numbers(values: list[Any]) -> np.ndarray:
     """A vector of JSON numbers."""
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        raise DataError(f"the array {short(values)} is neither of strings (features) nor of numbers (vector)")
     if not all(map(is_number, values)):
-        raise DataError("a vector contains a number too large for a 64-bit float; give finite numbers")
+        raise DataError(
+            f"the array {short(values)} is neither of strings (features) nor of numbers within 64-bit floats "
+            "(vector)"
+        )
     return np.array(values, dtype=np.float64)
 
 

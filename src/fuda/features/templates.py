@@ -15,6 +15,9 @@ which every model here has.
 
 Wapiti's expressions are a small language, see `fuda.features.expressions`. Past the ends they are
 matched against ``_x-1``, ``_x+1`` …
+
+Refused, besides what is not in this format, is what those programs compute otherwise: a template
+without a line B, and two lines with one text, which share their weights there.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from fuda.errors import DataError, short
 from fuda.features.expressions import Expression
 from fuda.files import read_text
 
-_MACRO = re.compile(r'%([xXtTmM])\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\]|\\.)*)"\s*)?\]')
+# Only %t and %m, the second group, have an expression.
+_MACRO = re.compile(r'%([xX]|([tTmM]))\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?(2),\s*"((?:[^"\\]|\\.)*)"\s*)\]')
 _COMMENT = re.compile(r"\s#")
 _MAX_OFFSET = 100
 
@@ -169,7 +173,7 @@ def _parse(line: str, where: str, number: int, wapiti: bool) -> Line:
         texts.append(line[position : match.start()])
         position = match.end()
         try:
-            macros.append(_macro(wapiti, *match.groups()))
+            macros.append(_macro(wapiti, *match.group(1, 3, 4, 5)))
         except ValueError as error:
             raise refuse(str(error)) from None
     texts.append(line[position:])
@@ -194,12 +198,8 @@ def _macro(wapiti: bool, letter: str, row: str, column: str, expression: str | N
         raise ValueError(
             f"row {row[:12]}, column {column[:12]}: give a row from −{_MAX_OFFSET} to {_MAX_OFFSET}"
         )
-    if kind == "x":
-        if expression is not None:
-            raise ValueError("%x has no expression; give a row and a column")
-        return Macro(int(row), int(column), "_x" if wapiti else "_B", lower, most)
     if expression is None:
-        raise ValueError(f'%{letter} needs an expression: %{letter}[row,col,"re"]')
+        return Macro(int(row), int(column), "_x" if wapiti else "_B", lower, most)
     matcher = Expression(expression)
 
     def apply(cell: str) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from fuda.checks import is_whole
 from fuda.data.structures import Structure
 from fuda.errors import DataError, place, short
 from fuda.formats.dataset import Dataset, Record
@@ -99,7 +100,7 @@ def _check(index: int, structure: Structure, labels: Sequence[Any]) -> None:
         for node, value in enumerate(values):
             if value is None and kind == "label":
                 continue
-            fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+            fits = is_whole(value, 1 - (1 << 63), (1 << 63) - 1)
             if not fits and (not isinstance(value, str) or not value or _NOT_IN_XML.search(value)):
                 message = f"the {kind} {short(value)} is neither an integer nor a text that XML can contain"
                 raise DataError(f"{place(index, node)}: {message}; write jsonl")
