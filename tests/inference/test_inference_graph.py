@@ -27,9 +27,9 @@ EVERY = [
         (([0, 2, 3], [-1, 0, 1]), "structure 1, node 0: its parent is outside its structure"),
         (([0, 2], [-1, 2]), "structure 0, node 1: its parent is outside"),
         (([0, 2], [-2, 0]), "structure 0, node 0: its parent is outside"),
-        (([0, 2], [1, -1]), "structure 0, node 0: order must list a parent before its children"),
-        (([0, 2], [1, -1], [0, 1]), "a parent before its children"),
-        (([0, 2], [0, -1]), "structure 0, node 0: order must list a parent before"),
+        (([0, 2], [1, -1]), "structure 0, node 0: order lists it before its parent"),
+        (([0, 2], [1, -1], [0, 1]), "before its parent; move it"),
+        (([0, 2], [0, -1]), "structure 0, node 0: order lists it before"),
         (([0, 2], [-1, 0], [0, 0]), "every node of the corpus once"),
         (([0, 1, 2], [-1, -1], [1, 0]), "structure by structure"),
     ],
@@ -79,11 +79,11 @@ def test_transitions_into_roots_are_not_read(function, offsets):
 @pytest.mark.parametrize(
     ("scores", "transitions", "message"),
     [
-        ((4, 3), (3, 3), r"scores need the shape \(5, labels\), but have \(4, 3\)"),
-        ((5,), (3, 3), "scores need the shape"),
-        ((5, 0), (0, 0), "scores need the shape"),
-        ((5, 3), (2, 2), r"transitions need the shape \(3, 3\) or \(5, 3, 3\), but have \(2, 2\)"),
-        ((5, 3), (4, 3, 3), "transitions need the shape"),
+        ((4, 3), (3, 3), r"scores have the shape \(4, 3\); give \(5, labels\)"),
+        ((5,), (3, 3), "scores have the shape"),
+        ((5, 0), (0, 0), "scores have the shape"),
+        ((5, 3), (2, 2), r"transitions have the shape \(2, 2\); give \(3, 3\) or \(5, 3, 3\)"),
+        ((5, 3), (4, 3, 3), "transitions have the shape"),
     ],
 )
 def test_bad_shapes(function, scores, transitions, message):

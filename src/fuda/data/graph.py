@@ -77,7 +77,7 @@ class Graph:
     def __init__(self, offsets: Array, parents: Array | None = None, order: Array | None = None) -> None:
         self.offsets = np.array(offsets, dtype=np.int64)
         if self.offsets.ndim != 1 or len(self.offsets) == 0 or self.offsets[0] != 0:
-            raise DataError("offsets are the bounds of the structures: one dimension, the first 0")
+            raise DataError("offsets are the bounds of the structures: give one dimension, the first 0")
         if (np.diff(self.offsets) < 1).any():
             empty = place(int(np.diff(self.offsets).argmin()))
             raise DataError(f"{empty} has no node; drop empty structures")
@@ -132,22 +132,24 @@ class Graph:
         owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         if self.heads.shape != owner.shape or self.order.shape != owner.shape:
             raise DataError(
-                f"parents and order need one entry per node, {self.node_count} in all, "
-                f"but have {self.heads.size} and {self.order.size}"
+                f"parents and order have {self.heads.size} and {self.order.size} entries; give one entry "
+                f"per node, {self.node_count} in all"
             )
         if not np.array_equal(np.sort(self.order), np.arange(self.node_count)):
-            raise DataError("order must list every node of the corpus once")
+            raise DataError("order does not list all nodes; give every node of the corpus once")
         if not np.array_equal(owner[self.order], owner):
-            raise DataError("order must list the nodes structure by structure, as offsets does")
+            raise DataError("order mixes structures; give the nodes structure by structure, as offsets does")
         bad = (self.heads < self.offsets[owner]) | (self.heads >= self.offsets[owner + 1])
         bad &= self.heads != -1
         if bad.any():
-            raise DataError(f"{self.place(int(bad.argmax()))}: its parent is outside its structure")
+            child = self.place(int(bad.argmax()))
+            raise DataError(f"{child}: its parent is outside its structure; give one within it, or -1")
         rank = np.empty_like(self.order)
         rank[self.order] = np.arange(self.node_count)
         late = (self.heads >= 0) & (rank[self.heads] >= rank)
         if late.any():
-            raise DataError(f"{self.place(int(late.argmax()))}: order must list a parent before its children")
+            child = self.place(int(late.argmax()))
+            raise DataError(f"{child}: order lists it before its parent; move it behind that")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -59,12 +59,12 @@ class Problem:
     def __init__(self, graph: Graph, scores: Array, transitions: Array) -> None:
         scores, transitions = as_doubles(scores), as_doubles(transitions)
         if scores.ndim != 2 or len(scores) != graph.node_count or scores.shape[1] == 0:
-            raise DataError(f"scores need the shape ({graph.node_count}, labels), but have {scores.shape}")
+            raise DataError(f"scores have the shape {scores.shape}; give ({graph.node_count}, labels)")
         square = (scores.shape[1], scores.shape[1])
         if transitions.shape not in (square, (graph.node_count, *square)):
             raise DataError(
-                f"transitions need the shape {square} or {(graph.node_count, *square)}, "
-                f"but have {transitions.shape}"
+                f"transitions have the shape {transitions.shape}; give {square} or "
+                f"{(graph.node_count, *square)}"
             )
         self.graph, self.scores, self.label_count = graph, scores, scores.shape[1]
         self.shared = transitions.ndim == 2

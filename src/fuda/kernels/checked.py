@@ -135,13 +135,17 @@ def from_json(value: Any) -> Kernel:
 def _restored(value: Any, depth: int) -> Kernel:
     """The kernel of a description, its parameters not yet checked."""
     if not depth:
-        raise DataError(f"a kernel is nested more than {DEEPEST} deep")
+        raise DataError(f"a kernel is nested more than {DEEPEST} deep; add kernels in pairs")
     if not isinstance(value, dict) or value.get("type") not in list(KERNELS):
-        raise DataError(f"{short(value)} does not describe a kernel of fuda.kernels")
+        raise DataError(
+            f"{short(value)} does not describe a kernel of fuda.kernels; give what its to_json returns"
+        )
     cls = KERNELS[value["type"]]
     parameters = {
         k: _restored(v, depth - 1) if isinstance(v, dict) else v for k, v in value.items() if k != "type"
     }
     if set(parameters) != set(cls._get_param_names()):
-        raise DataError(f"{short(value)} does not have the parameters of a {cls.__name__} kernel")
+        raise DataError(
+            f"{short(value)}: give the parameters of a {cls.__name__} kernel: {list(cls._get_param_names())}"
+        )
     return cls(**parameters)

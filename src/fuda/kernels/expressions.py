@@ -129,4 +129,4 @@ def literal_of(syntax: ast.expr) -> Any:
     try:
         return ast.literal_eval(syntax)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise DataError(f"{short(ast.unparse(syntax))} is not a number or a text") from None
+        raise DataError(f"{short(ast.unparse(syntax))} is not a number or a text; write one") from None

@@ -266,7 +266,8 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         check_is_fitted(self, "classes_")
         if self.order_ > 1:
             raise AbsentError(
-                f"order={self.order_}: stretches of {self.order_ + 1} labels have weights, not pairs"
+                f"order={self.order_}: stretches of {self.order_ + 1} labels have weights, not pairs; "
+                "fit with order=1"
             )
         return self._pairs()
 

@@ -160,7 +160,9 @@ class Unit:
         for span in spans:
             start, end = span.get("start"), span.get("end")
             if type(start) is not int or type(end) is not int or not 0 <= start < end <= size:
-                raise DataError(f"a span from {short(start)} to {short(end)} is not within {size} words")
+                raise DataError(
+                    f"a span from {short(start)} to {short(end)} is not within {size} words; reload the page"
+                )
             checked.append((_known(span.get("label"), kinds), start, end))
         return schemes.encode(checked, size, self.scheme)
 

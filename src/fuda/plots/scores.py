@@ -135,7 +135,7 @@ def calibration(
     'share that is right'
     """
     if not hasattr(model, "predict_marginals"):
-        raise DataError(f"a {type(model).__name__} has no marginals, so that there is nothing to calibrate")
+        raise DataError(f"a {type(model).__name__} has no marginals to calibrate; give a model that has")
     probable, right = _confidences(model, X, y)
     group = np.minimum((probable * bins).astype(int), bins - 1)
     counts = np.bincount(group, minlength=bins)

@@ -277,7 +277,7 @@ def _training_data(X: Any, y: Any, view: TrainingView, grouped: bool) -> Trainin
     if not flat:
         raise DataError("there is nothing to learn from: X has no items; give at least one sequence")
     if bad := [label for label in number if not isinstance(label, str) or not label]:
-        raise DataError(f"the label {described(bad[0])}: labels are strings, not empty")
+        raise DataError(f"the label {described(bad[0])}: labels are strings, not empty; convert them")
     kind, encoder = Kind("features"), WindowEncoder("word", 0)
     view.labels, view.names = list(number), list(vocabulary.numbers)
     encoder.restore([view.names], kind)
