@@ -6,7 +6,7 @@ inherits the docstring of that one. Checked are
 
 - the rules of ``[tool.numpydoc_validation]`` in pyproject.toml;
 - that every public class and function has a section Examples;
-- that every estimator has a section References that names an equation, an algorithm or a section.
+- that every estimator has references, each of which names the place in the paper that it is of.
 
 Prints one line per finding and exits with 1 if there are any.
 """
@@ -30,7 +30,7 @@ from fuda.registry import MODELS
 from public_modules import public_modules, public_names
 
 ROOT = Path(__file__).resolve().parents[1]
-PLACE = re.compile(r"[Ee]quation|[Ss]ection|Algorithm|Theorem")  # in a paper
+PLACE = re.compile(r"[Ee]quation|[Ss]ection|Algorithm|Theorem|pages")  # in a paper
 
 
 def main() -> int:
@@ -67,8 +67,10 @@ def lacking(value: Any) -> Iterator[str]:
     if not docstring["Examples"]:
         yield "has no section Examples"
     is_estimator = value.__name__ in MODELS and value is getattr(fuda, value.__name__)
-    if is_estimator and not PLACE.search(" ".join(docstring["References"])):
-        yield "has no section References that names an equation, an algorithm or a section"
+    references = "\n".join(docstring["References"]).split("\n.. [")
+    for reference in references if is_estimator else []:
+        if not PLACE.search(reference):
+            yield f"names no equation, algorithm, section or pages of {reference or 'any reference'!r}"
 
 
 def member_names(value: type[Any]) -> Iterator[str]:

@@ -148,7 +148,7 @@ class CRF(NamedWeights, MarkovLabeler):
     .. [1] J. Lafferty, A. McCallum, F. Pereira. Conditional random fields: probabilistic models
        for segmenting and labeling sequence data. ICML 2001, equation (1).
     .. [2] Y. Tsuboi, H. Kashima. A new loss function with "Markov property" for information
-       extraction. Equations (2.1) to (2.3), (3.6), (3.9) and (3.10); Theorem 1.
+       extraction. Equations (2.1) to (2.3), (3.6) and (3.9) to (3.11); Theorem 1, Corollary 1.
 
     Examples
     --------

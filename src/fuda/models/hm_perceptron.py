@@ -141,11 +141,12 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
 
     References
     ----------
-    .. [1] M. Collins. Discriminative training methods for hidden Markov models. EMNLP 2002.
+    .. [1] M. Collins. Discriminative training methods for hidden Markov models. EMNLP 2002,
+       section 2.
     .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
        ICML 2003, section 4 and Algorithm 1.
-    .. [3] K. Crammer et al. Online passive-aggressive algorithms. JMLR 7, 2006.
-    .. [4] K. Crammer et al. Adaptive regularization of weight vectors. NIPS 2009.
+    .. [3] K. Crammer et al. Online passive-aggressive algorithms. JMLR 7, 2006, section 3.
+    .. [4] K. Crammer et al. Adaptive regularization of weight vectors. NIPS 2009, section 3.
 
     Examples
     --------

@@ -161,7 +161,7 @@ class HMSVM(MarkovLabeler):
     References
     ----------
     .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
-       ICML 2003, equations (13) to (16) and Algorithm 2.
+       ICML 2003, equations (13) to (16) and Algorithm 2; section 7: slack.
 
     Examples
     --------

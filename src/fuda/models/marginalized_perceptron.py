@@ -166,7 +166,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     References
     ----------
     .. [1] H. Kashima, Y. Tsuboi. Kernel-based discriminative learning algorithms for labeling
-       sequences, trees, and graphs. ICML 2004, equations (5) to (10) and figure 3.
+       sequences, trees, and graphs. ICML 2004, equations (5) to (10) and figure 3; sections
+       4.1 to 4.3: the kernels.
 
     Examples
     --------

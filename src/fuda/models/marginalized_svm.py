@@ -174,9 +174,10 @@ class MarginalizedSVM(MarginalizedLabeler):
     References
     ----------
     .. [1] H. Kashima, Y. Tsuboi. Kernel-based discriminative learning algorithms for labeling
-       sequences, trees, and graphs. ICML 2004, equation (10).
+       sequences, trees, and graphs. ICML 2004, equation (10); sections
+       4.1 to 4.3: the kernels.
     .. [2] K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based
-       vector machines. JMLR 2, 2001.
+       vector machines. JMLR 2, 2001, equations (7) and (13).
 
     Examples
     --------

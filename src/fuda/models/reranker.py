@@ -157,9 +157,10 @@ class Reranker(Labeler):
     References
     ----------
     .. [1] M. Collins, N. Duffy. New ranking algorithms for parsing and tagging: kernels over
-       discrete structures, and the voted perceptron. ACL 2002.
+       discrete structures, and the voted perceptron. ACL 2002, pages 263–270; in dual form
+       equation (1) and figure 3 of their Convolution kernels for natural language, NIPS 2001.
     .. [2] H. Kashima, Y. Tsuboi. A kernel-based approach to sequence labeling problems. Slides,
-       section "Kernel for labeled sequences".
+       section "Kernel for Labeled Sequences".
 
     Examples
     --------
