@@ -304,7 +304,7 @@ def test_a_small_cache_gives_the_same_model(name, kernel, cache_bytes, tmp_path)
             np.testing.assert_allclose(marginals, expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", ["HMPerceptron", "HMSVM"])
+@pytest.mark.parametrize("name", ["HMPerceptron", "HMSVM", "Reranker"])
 @pytest.mark.parametrize("cache_bytes", [-1, 1.5, None, "1 GiB"])
 def test_a_cache_is_a_number_of_bytes(name, cache_bytes):
     with pytest.raises(DataError, match=r"cache_bytes=.*: give a whole number of at least 0"):

@@ -81,7 +81,7 @@ def by_definition(model: Reranker, structures, y):
 @pytest.mark.parametrize("average", [True, False])
 def test_learns_by_the_definition(structures, y, average):
     structures, y = structures[4:12], y[4:12]
-    model = small(mixing=0.6, average=average, epochs=2).fit(structures, y)
+    model = small(mixing=0.6, average=average, epochs=2, cache_bytes=0).fit(structures, y)
     expected, found = by_definition(model, structures, y)
     kept = {key: w for key, w in sorted(expected.items()) if w}
     assert kept, "the case has mistakes to learn from"

@@ -20,7 +20,9 @@ from fuda.data.window_encoding import TypeTable
 from fuda.functions.windows import add_rows
 
 Array = np.ndarray
-TYPE_CACHE_BYTES = 1 << 26  # bytes of the cached scores of observations
+# Bytes of the cached scores of observations: some 100,000 words. It is not a parameter, since
+# rarer ones recur seldom, and to score one again takes microseconds.
+TYPE_CACHE_BYTES = 1 << 26
 
 
 class LinearFunction:

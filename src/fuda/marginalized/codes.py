@@ -41,7 +41,9 @@ _SMALL_TABLE = 1 << 20
 _READ_TABLE = 1 << 22
 _LARGEST_TABLE = 1 << 24  # a table with more entries is not stored
 _PART_ENTRIES = 1 << 18  # about the entries of the part that one thread computes
-_CACHE_BYTES = 1 << 26  # bytes of the cached columns of observations
+# Bytes of the cached columns of observations. It is not a parameter, since only problems of at
+# most `_SMALL_TABLE` entries are computed by such columns, each of them fast.
+_CACHE_BYTES = 1 << 26
 
 
 class Types:

@@ -40,6 +40,7 @@ from fuda.errors import DataError, short
 from fuda.estimators import clone
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import Decision, explained
+from fuda.functions import CACHE_BYTES
 from fuda.interrupts import inner_training
 from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
@@ -59,7 +60,6 @@ from fuda.storage.checkpoint import Checkpoint, part
 from fuda.training.ranking import Ranking
 
 Array = np.ndarray
-_CACHE_BYTES = 1 << 28  # of memory for rows of the kernel between candidates
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,9 @@ class Reranker(Labeler):
         Whether to keep the mean of α over the course of training, or the last α.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
+    cache_bytes : int, default=1073741824
+        How many bytes kernel values between candidates may take in memory. Results do not depend
+        on it; time does.
     random_state : int, RandomState or None, default=None
         Seed by which folds are shuffled; None makes folds of consecutive structures. Nothing else
         in the training is random, so that None, too, always gives the same model.
@@ -172,6 +175,7 @@ class Reranker(Labeler):
 
     window = 0  # the kernel itself compares the context of nodes
     _live_params = (*Labeler._live_params, "n")
+    _free_params = frozenset({"cache_bytes"})
     _minimum_counts: ClassVar[tuple[int, int]] = (0, 1)  # those of the base labeler come on top
     _defaults: ClassVar[dict[str, Any]] = {"base": CRF(), "kernel": Polynomial(2).normalized()}
 
@@ -189,6 +193,7 @@ class Reranker(Labeler):
         epochs: int = 10,
         average: bool = True,
         n_jobs: int | None = None,
+        cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = None,
         checkpoint: str | Path | None = None,
         callback: Callback | None = None,
@@ -197,7 +202,7 @@ class Reranker(Labeler):
         self.base, self.kernel, self.mixing, self.normalized = base, kernel, mixing, normalized
         self.n, self.base_weight, self.folds = n, base_weight, folds
         self.features, self.epochs, self.average = features, epochs, average
-        self.n_jobs, self.random_state = n_jobs, random_state
+        self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     @on_snapshot
@@ -290,6 +295,7 @@ class Reranker(Labeler):
         check_numbers(self, "base_weight")
         check_counts(self, "n", "epochs")
         check_counts(self, "folds", least=2)
+        check_counts(self, "cache_bytes", least=0)
         check_flags(self, "average", "normalized")
 
     def _check_live_params(self) -> None:
@@ -352,7 +358,7 @@ class Reranker(Labeler):
         weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
         groups = unique.groups(self._fitted_params["base_weight"] * candidates.log_p)
 
-        @lru_cache(max(2, _CACHE_BYTES // (8 * len(labelings.owner))))
+        @lru_cache(max(2, self.cache_bytes // (8 * len(labelings.owner))))
         def row(number: int) -> Array:
             return similarity.rows(labelings, np.array([number]), labelings)[0]
 
