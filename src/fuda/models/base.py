@@ -74,7 +74,8 @@ class Labeler(BaseEstimator):
     The constructor stores parameters unchanged, and `fit` does not change them. A fitted model
     uses the parameters it was fitted with: ``set_params`` changes the next fit, but neither what
     the fitted model predicts nor what `save` writes. The exceptions act at once, because nothing
-    that was learned depends on them: `decode`, `scheme`, `outside_penalty`, `n_jobs`, `verbose`.
+    that was learned depends on them: `decode`, `scheme`, `outside_penalty`, `n_jobs`, `engine`,
+    `verbose`, and `n` of a `Reranker`.
 
     A subclass has parameters `features` and `window` among others, and defines
 
@@ -278,8 +279,7 @@ class Labeler(BaseEstimator):
         """Write the fitted model to a file that `fuda.load` reads.
 
         The file contains the model as it was fitted, whatever parameters have been set since,
-        except for those that act at once (`decode`, `scheme`, `outside_penalty`, `n_jobs`,
-        `verbose`). Callbacks are not stored.
+        except for those that act at once (see `Labeler`). Callbacks are not stored.
 
         Parameters
         ----------
