@@ -2,9 +2,9 @@
 Motifs around sites
 ===================
 
-Which residues around a site speak for it? Sites of these generated proteins are serines with two
-arginines before them, as the kinase PKA likes them, and the model is asked by replacing one
-residue at a time: letters above the line speak for a site, those below against it.
+Which residues around a site are evidence for it? Sites of these generated proteins are serines
+with two arginines before them, as the kinase PKA prefers them, and one residue at a time is
+replaced: letters above the line are evidence for a site, those below against it.
 """
 
 import numpy as np

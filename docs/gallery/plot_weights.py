@@ -2,8 +2,8 @@
 Weights of features and transitions
 ===================================
 
-What speaks for a label, and what against? ``[0]`` is a feature of the node itself, ``[-1]`` of the
-node before it, in a tree above it, ``[+1]`` of the node after or below it.
+What is evidence for a label, and what against it? ``[0]`` is a feature of the node itself,
+``[-1]`` of the node before it, in a tree above it, ``[+1]`` of the node after or below it.
 """
 
 from fuda import CRF
