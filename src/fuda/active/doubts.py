@@ -24,8 +24,7 @@ from fuda.errors import DataError
 from fuda.interrupts import inner_training
 from fuda.models.choice.candidates import candidates_for
 from fuda.models.crf import CRF
-from fuda.models.hmm import HMM
-from fuda.models.memm import MEMM
+from fuda.models.markov import MarkovLabeler
 from fuda.render.text import shown
 from fuda.schemes import OUTSIDE, SCHEMES, guess_scheme, legal
 from fuda.selection.folds import splits
@@ -265,7 +264,7 @@ def _fields(judge: Any, X: list[Structure], names: list[Any]) -> Iterator[Field]
         enlarged[positions] = np.maximum(values, lowest)
         return enlarged
 
-    if isinstance(judge, CRF | HMM | MEMM):
+    if isinstance(judge, MarkovLabeler) and judge._is_pairwise and judge._estimates_probabilities:
         encoded: Any = judge._encode(X)
         scores, pairs = judge._scores(encoded)
         scores, pairs = over_all_labels(scores, 1), over_all_labels(pairs, 2)

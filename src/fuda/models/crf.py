@@ -70,8 +70,7 @@ class CRF(NamedWeights, MarkovLabeler):
         Weight of ‖w‖₁, as CRFsuite's c1.
     class_weight : dict, "balanced" or None, default=None
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
-        all labels the same weight in total. Needs the
-        pointwise or the Markov loss.
+        all labels the same weight in total. Needs the pointwise or the Markov loss.
     features : str, Template, callable or None, default=None
         A feature set of `fuda.features`, a template, or a function from an observation to names or
         a dict. None is "protein" or "dna" for residues or bases, "text" for all else.

@@ -164,6 +164,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     """
 
     decode = "viterbi"
+    _estimates_probabilities = False
     _defaults: ClassVar[dict[str, Any]] = {"features": "text"}
     _minimum_counts: ClassVar[tuple[int, int]] = (0, 2)  # where there is a kernel
     _state: State

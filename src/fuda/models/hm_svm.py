@@ -94,8 +94,7 @@ class HMSVM(MarkovLabeler):
         default kernel, and False with a given one.
     class_weight : dict, "balanced" or None, default=None
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
-        all labels the same weight in total. Needs
-        `rescale`: it is then the cost of a wrong node.
+        all labels the same weight in total. Needs `rescale`: it is then the cost of a wrong node.
     features : str, Template, callable or None, default=None
         A feature set of `fuda.features`, a template, or a function from an observation to names or
         a dict. None is "protein" or "dna" for residues or bases; for all else "text" with the
@@ -175,6 +174,7 @@ class HMSVM(MarkovLabeler):
     """
 
     decode = "viterbi"
+    _estimates_probabilities = False
     _defaults: ClassVar[dict[str, Any]] = {"kernel": _LINEAR, "features": "text", "rescale": True}
     _minimum_counts: ClassVar[tuple[int, int]] = (0, 2)  # those of monomials come on top
 

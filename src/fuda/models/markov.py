@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class MarkovLabeler(Probabilities, Labeler):
     """
 
     _free_params = frozenset({"decode", "scheme", "outside_penalty"})
+    # Whether labelings are scored by nodes and label pairs; else labels depend on whole segments.
+    _is_pairwise: ClassVar[bool] = True
     decode: str | None
     scheme: str | None = None
     outside_penalty: float = 0.0

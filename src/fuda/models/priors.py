@@ -37,7 +37,6 @@ from fuda.models.base import check_without_checkpoint
 from fuda.models.fitting.folds import prior_folds
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.models.semi_crf import SemiCRF
 from fuda.parallel import run, thread_count
 from fuda.storage.checkpoint import is_checkpointed, part
 
@@ -133,10 +132,10 @@ def check_prior(prior: Any, form: str) -> None:
     if isinstance(prior, MarkovLabeler):
         if not hasattr(prior, "classes_"):
             check_without_checkpoint(prior, "prior")
-        if form == "chain" and isinstance(prior, SemiCRF):
+        if form == "chain" and not prior._is_pairwise:
             raise DataError(
-                "prior_form='chain' with a SemiCRF, whose labels depend on whole segments and not on label "
-                "pairs; choose prior_form='marginals', or an HMM, MEMM or CRF as prior"
+                f"prior_form='chain' with a {type(prior).__name__}, whose labels depend on whole segments "
+                "and not on label pairs; choose prior_form='marginals', or an HMM, MEMM or CRF as prior"
             )
         return
     if isinstance(prior, str) and prior in (UNIFORM, GIVEN):
@@ -277,7 +276,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     columns = [number.get(label, -1) for label in classes]  # −1 for a label that it has not seen
     _check_labels(labeler, classes)
     L = len(classes)
-    if isinstance(labeler, SemiCRF):
+    if not labeler._is_pairwise:
         return Prior(_mixed(_of_labels(labeler._marginals(encoded, None), columns, 0.0), L))
     log_scores = labeler._log_scores(encoded)
     scores, transitions = labeler._constrained(encoded.corpus, log_scores[0].copy(), log_scores[1], None)

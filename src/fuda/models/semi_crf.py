@@ -149,6 +149,7 @@ class SemiCRF(MarkovLabeler):
 
     _defaults: ClassVar[dict[str, Any]] = {"features": "text", "decode": "viterbi"}
     _shapes = ("sequence",)
+    _is_pairwise = False
     _live_params = ("decode", "outside_penalty", "n_jobs", "verbose")
     _free_params = frozenset({"decode", "outside_penalty", "tol", "max_iter"})
 

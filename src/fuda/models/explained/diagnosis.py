@@ -13,8 +13,6 @@ from fuda.errors import DataError
 from fuda.inference import higher_order
 from fuda.models.base import Labeler
 from fuda.models.explained.named_weights import NamedWeights, feature_names
-from fuda.models.hm_perceptron import HMPerceptron
-from fuda.models.hm_svm import HMSVM
 from fuda.models.semi_crf import SemiCRF
 
 
@@ -140,7 +138,8 @@ def probabilities(model: Labeler, X: Any, labels: Sequence[Sequence[Any]]) -> li
     list of list of float, or None
         None for a model without probabilities; those of perceptrons and SVMs are only preferences.
     """
-    if not hasattr(model, "predict_marginals") or isinstance(model, HMPerceptron | HMSVM):
+    estimates = getattr(model, "_estimates_probabilities", True)
+    if not hasattr(model, "predict_marginals") or not estimates:
         return None
     try:
         marginals = model.predict_marginals(X)

@@ -7,7 +7,7 @@ dataset, or some of its records, that has labels of its own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class Probabilities:
     """A labeler whose `predict_marginals` is also called `predict_proba`."""
 
     predict_marginals: Any
+    # Whether marginals estimate how often labels are right; else they are preferences.
+    _estimates_probabilities: ClassVar[bool] = True
 
     @on_snapshot
     def predict_proba(self, X: Any) -> np.ndarray:
