@@ -17,7 +17,7 @@ from fuda.inference import (
     nbest,
     viterbi,
 )
-from labelings import sample, score_labelings
+from labelings import score_labelings
 
 NODES = 100_000
 CHAIN = Graph([0, NODES])
@@ -51,7 +51,6 @@ def test_hundred_thousand_nodes(shape, scale):
     found = nbest(graph, scores, transitions, 3)[0]
     assert found[0][1] == pytest.approx(best[0], rel=1e-10)
     assert len({labels.tobytes() for labels, _ in found}) == 3
-    assert sample(graph, scores, transitions, 1, seed=0).shape == (1, NODES)
 
 
 @pytest.mark.parametrize("shape", ["chain", "star", "binary tree"])
@@ -93,13 +92,12 @@ def test_shared_and_own_transitions_agree(scale, size):
         strict=True,
     ):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
-    for function in (viterbi, lambda *arguments: [sample(*arguments, size=5, seed=0)]):
-        for a, b in zip(
-            function(graph, corpus.scores, corpus.transitions),
-            function(graph, corpus.scores, matrices),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(a, b)
+    for a, b in zip(
+        viterbi(graph, corpus.scores, corpus.transitions),
+        viterbi(graph, corpus.scores, matrices),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_many_labels_against_a_plain_recursion():
@@ -129,7 +127,6 @@ def everything(corpus: oracles.RandomCorpus, n_jobs: int) -> list[np.ndarray]:
         *expectations(*arguments, n_jobs=n_jobs),
         *viterbi(*arguments, n_jobs=n_jobs),
         np.concatenate([labels for one in found for labels, _ in one]),
-        sample(*arguments, 2, seed=0, n_jobs=n_jobs),
     ]
 
 

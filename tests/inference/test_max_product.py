@@ -62,17 +62,3 @@ def test_scores_of_any_labeling(corpus):
     np.testing.assert_allclose(
         score_labelings(graph, corpus.scores, corpus.transitions, labels), truth, rtol=1e-13
     )
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0, 1, 2], "structure 1, node 0: there is no label 2; labels go from 0 to 1"),
-        ([0, -1, 0], "structure 0, node 1: there is no label -1"),
-        ([0, 1], "one integer per node, 3 in all"),
-        ([0.0, 1.0, 0.0], "one integer per node"),
-    ],
-)
-def test_labels_are_checked(labels, message):
-    with pytest.raises(DataError, match=message):
-        score_labelings(Graph([0, 2, 3]), np.zeros((3, 2)), np.zeros((2, 2)), labels)
