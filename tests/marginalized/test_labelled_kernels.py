@@ -11,8 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import Dag, DataError, Sequence, Tree
+from fuda.data.structures import as_structures
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Constant, Delta, Linear, Polynomial, Precomputed
-from fuda.marginalized.labelled import labelled_kernel
+from fuda.kernels.points import Numbering
+from fuda.marginalized import labelled
+from fuda.marginalized.labelled import Similarity, labelled_kernel
 from structure_cases import sequences, trees
 
 SETTINGS = settings(max_examples=40)
@@ -131,6 +135,19 @@ def test_positive_semidefinite(shape, kernel, normalized):
     )
     np.testing.assert_allclose(gram, gram.T)
     assert np.linalg.eigvalsh(gram).min() > -1e-9 * np.abs(gram).max()
+
+
+@pytest.mark.parametrize("values", [1, 20, 1 << 21])
+def test_rows_of_all_structures_are_those_of_each(values, monkeypatch):
+    """Kernel values for many structures at a time, for a few and for one."""
+    monkeypatch.setattr(labelled, "_GRAM_VALUES", values)
+    encoded = WindowEncoder("word", 0).fit(as_structures([["a", "b"], ["b"], ["c", "a", "b"]]))
+    labels, first = np.array([0, 1, 1, 0, 0, 1, 0, 1]), np.array([0, 2, 3, 4])
+    similarity = Similarity(Polynomial(2), np.eye(2), 0.5, True, Numbering(encoded.corpus))
+    both = similarity.prepare(encoded, labels, first)
+    expected = [similarity.rows(both, np.arange(a, b), both) for a, b in itertools.pairwise(first)]
+    for rows, those in zip(similarity.all_rows(both, both), expected, strict=True):
+        np.testing.assert_array_equal(rows, those)
 
 
 def exact(a, b, labels_a, labels_b, factor: int) -> int:

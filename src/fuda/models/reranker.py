@@ -424,8 +424,9 @@ class Reranker(Labeler):
         unique = distinct(encoded.corpus, self._flat(candidates.labels), candidates.first)
         new = similarity.prepare(encoded.take(unique.structures), unique.labels, unique.first)
         ranking, number, group = unique.groups(ranking)
-        for a, b in pairwise(self.support_first_.tolist()):
-            ranking += (self.alpha_[a:b] @ similarity.rows(support, np.arange(a, b), new))[number]
+        bounds = pairwise(self.support_first_.tolist())
+        for (a, b), rows in zip(bounds, similarity.all_rows(support, new), strict=True):
+            ranking += (self.alpha_[a:b] @ rows)[number]
         return ranking[group]
 
     def _support(self) -> tuple[Similarity, Labelings]:
