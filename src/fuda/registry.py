@@ -38,7 +38,7 @@ MODELS = {
     # 2: coefficients of labelings beside the scores of a prior; 3: margins of stages and labels
     "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized", version=3),
     "MarginalizedSVM": Model("fuda.models.marginalized_svm", "marginalized-svm", version=3),
-    "Reranker": Model("fuda.models.reranker", "reranker"),
+    "Reranker": Model("fuda.models.reranker", "reranker", version=2),  # 2: verbose, cache_bytes
     "Auto": Model("fuda.models.auto", "auto", version=2),  # 2: members decide by their scores
 }
 
