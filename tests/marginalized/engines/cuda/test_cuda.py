@@ -44,7 +44,7 @@ def test_in_the_simulator():
         str(CASES),
     ]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, cwd=CASES.parents[2]
+        command, env=environment, capture_output=True, text=True, check=False, cwd=CASES.parents[4]
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert " failed" not in done.stdout
