@@ -159,13 +159,13 @@ def broken_by(path: Path, known: dict[int, Any], shown: list[Any]) -> tuple[list
         if not same:
             broken.append("the model is rebuilt differently each time")
     if compared:
-        from fuda.page.desk import Desk
+        from fuda.page.api import Api
 
-        desk = Desk(store)
-        desk.teacher.rebuilt()
+        api = Api(store)
+        api.teacher.rebuilt()
         item = store.item(SENTENCES)
         assert item is not None
-        if store.unit.shown(*desk._predicted(item))["spans"] != shown[1]:
+        if store.unit.shown(*api._predicted(item))["spans"] != shown[1]:
             broken.append("the model rebuilt labels otherwise than that of the page")
     store.close()
     return broken, compared

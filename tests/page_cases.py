@@ -52,7 +52,7 @@ class Served:
         listener = listening("127.0.0.1", self.port, None)
         self.port = listener.getsockname()[1]
         sessions = Sessions(self.store, self.port)
-        app, self._feed, self.desk = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
+        app, self._feed, self.api = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
         config = uvicorn.Config(
             app, log_level="error", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
         )
@@ -77,10 +77,10 @@ class Served:
         """Label the first three sentences of `TEXT` behind the page's back."""
         for number, spans in enumerate(TAUGHT, 1):
             listed = [{"start": start, "end": end, "label": label} for start, end, label in spans]
-            self.desk.accept(number, {"version": 0, "spans": listed}, Step("somebody", "elsewhere"))
+            self.api.accept(number, {"version": 0, "spans": listed}, Step("somebody", "elsewhere"))
         with self.store.transaction() as writer:
             writer.execute("DELETE FROM leases")  # what would have come next there
-        wait_until(lambda: self.desk.teacher.current.event >= self.store.last_event())
+        wait_until(lambda: self.api.teacher.current.event >= self.store.last_event())
 
     def answers(self) -> dict[str, Any]:
         """Labels of the sentences that were accepted, by their words."""

@@ -69,7 +69,7 @@ class Page:
         self.store = store
         self.sessions = Sessions(store, 8000, password)
         hosts = hosts_for("127.0.0.1", 8000, password)
-        self.app, self.feed, self.desk = make_app(store, self.sessions, hosts)
+        self.app, self.feed, self.api = make_app(store, self.sessions, hosts)
         self.client = TestClient(
             self.app, base_url="http://127.0.0.1:8000", headers={"Origin": "http://127.0.0.1:8000"}
         )
@@ -100,7 +100,7 @@ class Page:
 
     def taught(self):
         """Wait until the model has learned all that was logged."""
-        assert self.desk.teacher.wait_for(self.store.last_event(), PATIENCE)
+        assert self.api.teacher.wait_for(self.store.last_event(), PATIENCE)
 
 
 @pytest.fixture

@@ -108,11 +108,11 @@ def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served,
     wait_for_sentence(page, "Dora")
     page.wait_for_selector("#sentence .mark")
     page.locator("#sentence button.chip").first.click()
-    page.wait_for_selector(".why .voice")
+    page.wait_for_selector(".why .evidence")
     assert page.locator(".why .share").count() > 0
     assert page.locator(".why .lit").count() > 0
     assert page.locator(".why .asked").inner_text() == "Dora Falk"
-    page.locator("button.voice-line").first.click()
+    page.locator("button.evidence-line").first.click()
     page.wait_for_selector(".corrector .word.chosen")
     page.locator(".corrector .pick", has_text="ORG").click()
     page.get_by_role("button", name="Save the correction").click()
@@ -170,10 +170,10 @@ def test_settings_and_labels(served: Served, opened: Open) -> None:
     page.locator("dialog input[name=order]").first.check()
     wait_until(lambda: served.store.about("order") == "useful")
     page.locator("dialog input[name=features][value=word]").check()
-    wait_until(lambda: served.desk.teacher.current.model.features == "word")
+    wait_until(lambda: served.api.teacher.current.model.features == "word")
     page.wait_for_selector("text=A better model is in use, taught by 3 sentences.")
     page.locator("dialog input[name=learner][value=kernel]").check()
-    wait_until(lambda: type(served.desk.teacher.current.model).__name__ == "MarginalizedPerceptron")
+    wait_until(lambda: type(served.api.teacher.current.model).__name__ == "MarginalizedPerceptron")
     page.keyboard.press("Escape")
     page.wait_for_selector(".pick >> text=Event")
 
@@ -222,8 +222,8 @@ def test_doubtful_labels_are_changed_kept_and_explained(
     wait_for_sentence(page, "Erik")
     page.get_by_role("link", name="Doubts").click()
     page.get_by_role("button", name="Look for doubtful labels").click()
-    said = "“Volvo” elsewhere: no span 1 ×. For begin of PER speak: the word is “Volvo”, ends in “o”"
-    page.wait_for_selector(f".doubt >> text={said}; the word before is “for”")
+    evidence = "“Volvo” elsewhere: no span 1 ×. Evidence for begin of PER: the word is “Volvo”, ends in “o”"
+    page.wait_for_selector(f".doubt >> text={evidence}; the word before is “for”")
     assert "2 labels are contradicted" in page.locator(".doubts-view").inner_text()
     assert page.locator(".doubt").first.locator("dd").all_text_contents() == [
         "Bert EkPER works for VolvoORG in ParisLOC.",
@@ -238,7 +238,7 @@ def test_doubtful_labels_are_changed_kept_and_explained(
     page.evaluate("fetch('/api/doubts?offset=0&limit=1').then(answer => answer.json())")
     assert page.locator(".doubt.seen").count() == 1
     page.get_by_role("button", name="Change it").first.click()
-    page.wait_for_selector(".doubt.settled >> text=changed")
+    page.wait_for_selector(".doubt.decided >> text=changed")
     assert served.answers()["Bert Ek works for Volvo in Paris ."][4] == "B-PER"
     page.get_by_role("link", name="Why?").last.click()
     wait_for_sentence(page, "Carla")
@@ -300,7 +300,7 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
     one.wait_for_selector("#sentence .mark[data-label=PER]")
     assert marks(one) == ["Anna Lind/PER"]
     assert one.locator(".meta .pill.done").count() == 1
-    served.desk.announce(
+    served.api.announce(
         {"type": "model", "version": 9, "text": "a better model is in use, taught by 9 sentences"}
     )
     one.wait_for_selector("text=A better model is in use, taught by 9 sentences.")
@@ -391,14 +391,14 @@ def test_the_page_says_that_the_model_is_being_prepared(
 def test_a_lesson_that_takes_a_minute_is_drawn_in_when_it_has_been_learned(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learned, teach = Event(), Teacher._taught
+    learned, teach = Event(), Teacher._after_lesson
 
     def slowly(self: Teacher, model: object, number: int) -> object:
         if self.store.lesson(number).structures:  # there are events without
             learned.wait(PATIENCE)
         return teach(self, model, number)
 
-    monkeypatch.setattr(Teacher, "_taught", slowly)
+    monkeypatch.setattr(Teacher, "_after_lesson", slowly)
     file = tmp_path / "news.txt"
     file.write_text("Anna Lind lives in Oslo.\n" * 3, encoding="utf-8")
     for served in serving(tmp_path, file, "PER"):

@@ -96,8 +96,8 @@ def test_graphs_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
         wait_for_sentence(page, "Bo bakes")
         page.wait_for_selector("#sentence .chip")  # compiled code is loaded before
         page.locator("#sentence .chip[data-label=WHO]").click()
-        page.wait_for_selector(".why .voice")
-        page.locator("button.voice-line").first.click()
+        page.wait_for_selector(".why .evidence")
+        page.locator("button.evidence-line").first.click()
         page.wait_for_selector(".corrector svg .word")
         assert page.locator(".corrector .arc").count() == 7  # with that of the root
 
@@ -179,7 +179,7 @@ def look_at(page: Any, view: str) -> None:
     if view == "why":
         wait_for_sentence(page, "Carla")
         page.locator("#sentence button.chip").first.click()
-        page.locator("button.voice-line").first.click()
+        page.locator("button.evidence-line").first.click()
         page.wait_for_selector(".corrector")
     elif view in ("keys", "settings"):
         page.locator(f"#{view}").click()

@@ -88,14 +88,14 @@ def test_learner_and_features_are_changed(page):
     )
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
     page.taught()
-    assert page.desk.teacher.current.model.features == "text"
+    assert page.api.teacher.current.model.features == "text"
     page.post("settings", features="word", learner="crf")
-    wait_until(lambda: type(page.desk.teacher.current.model).__name__ == "CRF")
-    assert page.desk.teacher.current.model.features == "word"
+    wait_until(lambda: type(page.api.teacher.current.model).__name__ == "CRF")
+    assert page.api.teacher.current.model.features == "word"
     assert (page.get("state")["features"], page.get("state")["learner"]) == ("word", "crf")
     page.accept(page.get("items/2")["item"], [(0, 1, "PER")])
     page.taught()
-    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
+    assert same(predictions(page.api.teacher, page.store), rebuilt_predictions(page.store))
     page.post("settings", 400, features="protein")
 
 
@@ -223,7 +223,7 @@ def test_a_correction_changes_what_was_explained(page):
     assert page.post("why", id=4, start=0, end=1) != before
 
 
-def test_a_sentence_that_is_corrected_no_longer_speaks_for_its_old_label(page):
+def test_a_sentence_that_is_corrected_is_no_longer_evidence_for_its_old_label(page):
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
     page.taught()
     assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"  # Ana met Bo in Paris.
@@ -232,7 +232,7 @@ def test_a_sentence_that_is_corrected_no_longer_speaks_for_its_old_label(page):
     assert page.get("items/4")["item"]["spans"][0]["label"] == "LOC"
     found = page.post("why", id=4, start=0, end=1)
     assert not [voice for voice in found["against"] if (voice["item"], voice["label"]) == (1, "PER")]
-    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
+    assert same(predictions(page.api.teacher, page.store), rebuilt_predictions(page.store))
 
 
 def test_exports(page, tmp_path):
@@ -267,7 +267,7 @@ def test_the_model_is_the_same_after_a_restart(tmp_path, text, monkeypatch):
         page.post("items/3/skip", version=0)
         page.accept(page.get("items/1")["item"], [(0, 1, "LOC")])
         page.taught()
-        teacher = page.desk.teacher
+        teacher = page.api.teacher
         before = predictions(teacher, store)
     assert store.snapshot("crf") is not None
     store.close()
@@ -281,13 +281,13 @@ def test_the_model_is_the_same_after_a_restart(tmp_path, text, monkeypatch):
 def test_an_undo_is_forgotten_by_the_model(page):
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
     page.taught()
-    before = predictions(page.desk.teacher, page.store)
+    before = predictions(page.api.teacher, page.store)
     page.accept(page.get("items/4")["item"], [(0, 1, "LOC"), (2, 3, "LOC")])
     page.taught()
-    assert not same(predictions(page.desk.teacher, page.store), before)
+    assert not same(predictions(page.api.teacher, page.store), before)
     page.post("undo")
     page.taught()
-    assert same(predictions(page.desk.teacher, page.store), before)
+    assert same(predictions(page.api.teacher, page.store), before)
 
 
 def test_labels_of_files_teach_at_the_start(tmp_path):
@@ -313,15 +313,15 @@ def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
     store.step("accept", 1, 0, ["B-PER", "O", "O", "B-LOC", "O"], ME)
     store.step("accept", 2, 0, ["B-PER", *["O"] * 8], ME)
     with Page(store) as page:
-        wait_until(lambda: page.desk.teacher.current.model is not None)
-        assert not page.desk.teacher.problem
+        wait_until(lambda: page.api.teacher.current.model is not None)
+        assert not page.api.teacher.problem
         assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
     assert store.snapshot("crf").refitted
     store.close()
 
 
 def test_nobody_waits_for_a_slow_lesson(page, monkeypatch):
-    teacher, waited = page.desk.teacher, []
+    teacher, waited = page.api.teacher, []
     monkeypatch.setattr(teacher, "wait_for", lambda event, seconds: waited.append(seconds))
     for quick in (True, False):
         monkeypatch.setattr(teacher, "is_quick", lambda seconds, quick=quick: quick)
@@ -336,7 +336,7 @@ def test_nobody_waits_for_a_slow_lesson(page, monkeypatch):
 def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
     monkeypatch.setattr("fuda.page.teacher._FIRST", 3)
     seen = []
-    page.desk.teacher.announce = seen.append
+    page.api.teacher.announce = seen.append
     for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER")]), (4, [(0, 1, "PER"), (2, 3, "PER")])):
         page.accept(page.get(f"items/{number}")["item"], spans)
     wait_until(lambda: any(message["type"] == "model" for message in seen))
@@ -346,7 +346,7 @@ def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
     assert page.store.last_refit("kernel") == page.store.last_event()
     page.accept(page.get("items/5")["item"], [])
     page.taught()
-    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
+    assert same(predictions(page.api.teacher, page.store), rebuilt_predictions(page.store))
 
 
 def rebuilt_predictions(store):
@@ -361,7 +361,7 @@ def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatc
     page.post("settings", learner="crf")
     page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
     page.taught()
-    assert type(page.desk.teacher.current.model).__name__ == "CRF"
+    assert type(page.api.teacher.current.model).__name__ == "CRF"
     assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
     warm = []
     fit = fuda.CRF.fit
@@ -372,13 +372,13 @@ def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatc
     wait_until(lambda: page.store.last_refit("crf"))
     page.taught()
     assert warm == [True]
-    assert not page.desk.teacher.problem
+    assert not page.api.teacher.problem
     assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
     assert page.post("why", id=4, start=0, end=1)["for"]
 
 
 def test_the_next_sentence_is_chosen_before_it_is_asked_for(page, monkeypatch):
-    pool = page.desk.pool
+    pool = page.api.pool
     wait_until(lambda: pool._expected is not None)
     pool.stop(10)
     order, number = pool._expected
@@ -467,7 +467,7 @@ def test_doubts_are_found_and_go_when_corrected(tmp_path):
             "doubts": [],
         }
         page.post("doubts")
-        page.desk.review._thread.join(PATIENCE)
+        page.api.review._thread.join(PATIENCE)
         found = page.get("doubts")
         assert (found["ready"], found["progress"]) == (True, 1.0)
         first = found["doubts"][0]
@@ -484,7 +484,7 @@ def test_few_labels_cannot_judge_each_other(page):
 
 def test_messages_reach_all_tabs(page):
     seen = []
-    page.desk.announce = seen.append
+    page.api.announce = seen.append
     page.accept(page.get("items/1")["item"], [], tab="me")
     assert seen == [{"type": "items", "ids": [1], "tab": "me"}]
 
@@ -492,7 +492,7 @@ def test_messages_reach_all_tabs(page):
 def test_a_lesson_that_cannot_be_learned_does_not_end_the_page(page, monkeypatch):
     monkeypatch.setattr("fuda.page.teacher.new_estimator", lambda *_: 1 / 0)
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
-    wait_until(lambda: page.desk.teacher.problem)
+    wait_until(lambda: page.api.teacher.problem)
     assert page.get("state")["model"]["text"] == "the model does not learn: division by zero"
     assert page.accept(page.get("items/2")["item"], [])["done"] == 2
 
@@ -511,4 +511,4 @@ def test_an_answer_that_cannot_be_kept_is_refused_for_now(page):
 
 def test_a_step_of_nobody_known(store):
     with Page(store) as page:
-        assert page.desk.state(Step("x", ""))["undo"] == 0
+        assert page.api.state(Step("x", ""))["undo"] == 0

@@ -8,10 +8,10 @@ import pytest
 
 from fuda.explanations.base import Contribution
 from fuda.features.sets import JOINTS, text
+from fuda.page.evidence import EvidenceSearch
 from fuda.page.spans import Unit
 from fuda.page.store import Store
 from fuda.page.why import _in_words
-from fuda.page.witnesses import Witnesses
 from fuda.page.wording import (
     elsewhere_in_words,
     feature_in_words,
@@ -94,16 +94,16 @@ def test_why_has_no_raw_features_and_joints_have_sentences(page: Page) -> None:
         page.accept(page.get(f"items/{number}")["item"], spans)
     page.taught()
     found = page.post("why", id=4, start=4, end=5)
-    voices = found["for"] + found["against"]
-    assert voices
-    assert not any("[" in voice["text"] or "→" in voice["text"] for voice in voices)
-    witnesses = Witnesses(page.store, page.desk.teacher.current.model)
+    evidence = found["for"] + found["against"]
+    assert evidence
+    assert not any("[" in entry["text"] or "→" in entry["text"] for entry in evidence)
+    search = EvidenceSearch(page.store, page.api.teacher.current.model)
     joint = parsed("[-1lower&0classes] in&Xx")
     assert joint is not None
-    found = witnesses.of(joint, "Lima", "B-LOC")
+    found = search.find(joint, "Lima", "B-LOC")
     assert found is not None
     assert (found.item.id, found.node, found.matched) == (1, 3, [2, 3])
-    assert witnesses.of(joint, "Lima", "B-PER") is None
+    assert search.find(joint, "Lima", "B-PER") is None
 
 
 def test_features_of_trees_have_sentences(tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ export function $(id) {
   return document.getElementById(id);
 }
 
-/** Say something to screen readers alone. */
-export function speak(text) {
-  $("spoken").textContent = text;
+/** Announce a text to screen readers alone. */
+export function announce(text) {
+  $("announcement").textContent = text;
 }
 
 /** Call `action` once, when `wait` milliseconds have passed without another call. */

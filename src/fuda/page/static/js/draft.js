@@ -84,7 +84,7 @@ export class Draft {
     return this.marks.filter((m) => isLabel(m.label, this.outside));
   }
 
-  /** What the server is told. */
+  /** The labels, as the server expects them. */
   answer() {
     if (this.nodes) return { labels: this.marks.map((m) => m.label) };
     return { spans: this.marks.map(({ start, end, label }) => ({ start, end, label })) };

@@ -1,7 +1,7 @@
 /** A structure that can be labelled: as text or as a drawing, by pointer or by keys. */
 
 import { drawing } from "./arcs.js";
-import { speak, percent, put } from "./dom.js";
+import { announce, percent, put } from "./dom.js";
 import { watchPointer } from "./pointing.js";
 import { labelButton, textOf, wordsWithMarks } from "./sentence.js";
 
@@ -15,7 +15,7 @@ export class Editor {
     this.onchange = onchange;
     this.onselect = onselect;
     this.onwhy = onwhy;
-    /** Words to point out, as those by which another sentence speaks. @type {Set<number>} */
+    /** Words to point out, such as those that match in a sentence shown as evidence. @type {Set<number>} */
     this.lit = new Set();
     /** Where a selection began and where it is now, both included. @type {{from: number, to: number}|null} */
     this.selection = null;
@@ -100,7 +100,7 @@ export class Editor {
     const [start, end] = this.range;
     this.draft.set(start, end, name);
     this.#changed();
-    speak(`${textOf(this.item, start, end)}: ${name}`);
+    announce(`${textOf(this.item, start, end)}: ${name}`);
     return true;
   }
 
@@ -108,7 +108,7 @@ export class Editor {
     if (!this.range) return;
     this.draft.remove(...this.range);
     this.#changed();
-    speak("Label removed");
+    announce("Label removed");
   }
 
   /** Why the chosen words have their label. */
@@ -172,6 +172,6 @@ export class Editor {
     const [start, end] = this.range;
     const mark = this.draft.drawn.find((m) => m.start < end && m.end > start);
     const sure = mark?.by === "model" ? `, ${percent(mark.probability)}` : "";
-    speak(textOf(this.item, start, end) + (mark ? `, ${mark.label}${sure}` : ""));
+    announce(textOf(this.item, start, end) + (mark ? `, ${mark.label}${sure}` : ""));
   }
 }

@@ -139,12 +139,12 @@ export class Session extends EventTarget {
   giveWay(id) {
     this.drafts.forget(id);
     this.answered.delete(id);
-    this.#settled();
+    this.#discarded();
     if (!this.current) this.advance();
   }
 
-  /** Nothing more is to come of an answer, which was counted when it was given. */
-  #settled() {
+  /** An answer will not be stored, though it was counted when it was given. */
+  #discarded() {
     this.#tell("learned");
     this.refreshState().catch(() => {}); // the next answer brings the numbers too
   }
@@ -249,7 +249,7 @@ export class Session extends EventTarget {
 
   #refused(entry, error) {
     this.#tell("refused", { entry, error });
-    this.#settled();
+    this.#discarded();
     if (!this.current) this.#fetchNext(null);
   }
 
