@@ -5,15 +5,12 @@ import pytest
 
 from fuda.errors import DataError
 from fuda.inference import Graph, log_partition, marginals, nbest, viterbi
-from labelings import sample, score_labelings
 
 EVERY = [
     log_partition,
     marginals,
     viterbi,
     lambda *arguments: nbest(*arguments, n=2),
-    lambda *arguments: sample(*arguments, size=1, seed=0),
-    lambda *arguments: score_labelings(*arguments, labels=np.zeros(len(arguments[1]), dtype=int)),
 ]
 
 
