@@ -106,7 +106,7 @@ def random_corpus(
 
 @st.composite
 def corpora(draw, integers=False) -> RandomCorpus:
-    """Random corpora: chains and forests, transitions shared or per edge, any scores, −inf patterns."""
+    """Random corpora: chains and forests, one or many matrices, any scores, −inf patterns."""
     size = draw(st.integers(1, 4))
     lengths = draw(st.lists(st.integers(1, 6 if size < 4 else 5), min_size=1, max_size=3))
     return random_corpus(
