@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import uvicorn
 
 from fuda.cli.label import fill
 from fuda.page.safety import Sessions, hosts_for
 from fuda.page.server import listening, make_app
 from fuda.page.store import Step, Store
+from fuda.page.teacher import Teacher
 
 CHROMIUM = os.environ.get("FUDA_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 TEXT = """Anna Lind lives in Oslo.
@@ -150,3 +152,21 @@ def drag(page: Any, first: int, last: int) -> None:
     page.mouse.move(b["x"] + 3, b["y"] + b["height"] / 2)
     page.mouse.move(b["x"] + b["width"] - 3, b["y"] + b["height"] / 2)
     page.mouse.up()
+
+
+def predictions(teacher, store):
+    """What a model says of all structures."""
+    model = teacher.current.model
+    X = list(store.structures())
+    return [list(y) for y in model.predict(X)], [np.asarray(p) for p in model.predict_marginals(X)]
+
+
+def same_predictions(a, b):
+    # Models read back from a snapshot differ in the last bits of sums.
+    return a[0] == b[0] and all(np.allclose(p, q, atol=1e-9) for p, q in zip(a[1], b[1], strict=True))
+
+
+def rebuilt_predictions(store):
+    rebuilt = Teacher(store)
+    rebuilt.rebuilt()
+    return predictions(rebuilt, store)

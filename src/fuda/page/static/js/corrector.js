@@ -9,7 +9,7 @@ import { editorKey } from "./keys.js";
 /**
  * @param {Object} item
  * @param {Object} state
- * @param {{node?: number, matched?: number[]}} evidence the place to look at, and the words that match
+ * @param {{node?: number, matched?: number[]}} evidence the node, and the words that match
  * @param {(answer: Object) => Promise<void>} save
  * @returns {HTMLElement}
  */

@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 /**
  * Make an HTML element.
  * @param {string} tag
- * @param {Object<string, any>} [props] attributes; `on…` are listeners, `vars` are custom properties
+ * @param {Object<string, any>} [props] attributes; `on…` are listeners, `vars` custom properties
  * @param {...(Node|string|number|null|undefined|false|Array)} children
  * @returns {HTMLElement}
  */

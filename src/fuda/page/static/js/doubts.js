@@ -40,7 +40,8 @@ export class DoubtsView {
     try {
       this.running = true;
       const { search } = await post("/api/doubts", {});
-      if (search !== this.shown) await this.#load(true); // else a message came first, and rows may be in use
+      // Else a message came first, and rows may be in use.
+      if (search !== this.shown) await this.#load(true);
     } catch (error) {
       this.running = false;
       fail(error);
@@ -48,7 +49,8 @@ export class DoubtsView {
   }
 
   #progress({ progress: done, search }) {
-    if (search === this.shown) return; // a late message: its list is there, and rows of it may be in use
+    // A late message: its list is there, and rows of it may be in use.
+    if (search === this.shown) return;
     this.running = done < 1;
     this.#draw(false, done);
     if (done >= 1 && this.element.isConnected) this.#load(true);

@@ -8,16 +8,16 @@ import { labelButton, textOf, wordsWithMarks } from "./sentence.js";
 export class Editor {
   /**
    * @param {HTMLElement} host
-   * @param {{onchange: () => void, onselect?: () => void, onwhy?: (start: number, end: number) => void}} callbacks
+   * @param {Object} callbacks onchange(), and optionally onselect() and onwhy(start, end)
    */
   constructor(host, { onchange, onselect = () => {}, onwhy }) {
     this.host = host;
     this.onchange = onchange;
     this.onselect = onselect;
     this.onwhy = onwhy;
-    /** Words to point out, such as those that match in a sentence shown as evidence. @type {Set<number>} */
+    /** Words to point out, as those that match in evidence. @type {Set<number>} */
     this.lit = new Set();
-    /** Where a selection began and where it is now, both included. @type {{from: number, to: number}|null} */
+    /** First and last word of a selection in progress. @type {{from: number, to: number}|null} */
     this.selection = null;
     watchPointer(host, {
       pressed: () => (this.before = this.range),
@@ -26,7 +26,11 @@ export class Editor {
     });
   }
 
-  /** @param {Object} item @param {import("./draft.js").Draft} draft @param {boolean} drawn as a drawing with arcs */
+  /**
+   * @param {Object} item
+   * @param {import("./draft.js").Draft} draft
+   * @param {boolean} drawn as a drawing with arcs
+   */
   show(item, draft, drawn) {
     Object.assign(this, { item, draft, drawn, anchor: undefined, tapped: false });
     this.selection = null;
@@ -79,7 +83,7 @@ export class Editor {
     this.#tell();
   }
 
-  /** Up and down: to the head or the first dependent in drawings, else to the mark before or after. */
+  /** Up and down: in drawings to the head or first dependent, else to the mark before or after. */
   jump(by) {
     const [start] = this.range ?? [by > 0 ? -1 : this.item.words.length];
     let to;
@@ -126,8 +130,8 @@ export class Editor {
   }
 
   /**
-   * A click chooses the mark on a word, a click again the word itself. With Shift, or by a finger that
-   * taps one word after another, all from the first to the second are chosen.
+   * A click chooses the mark on a word, a click again the word itself. With Shift, or by a finger
+   * that taps one word after another, all from the first to the second are chosen.
    */
   #pointed(from, to, { extend, dragged, touch }) {
     const mark = dragged ? undefined : this.draft.drawn.find((m) => m.start <= from && from < m.end);

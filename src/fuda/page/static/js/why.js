@@ -109,7 +109,7 @@ export class Why {
     }
   }
 
-  /** Correct the sentence that evidence comes from, and show what this changes in the one being labelled. */
+  /** Correct a sentence shown as evidence, and show what this changes in the explained one. */
   async #correct(item, answer) {
     const { asked } = this;
     const before = marksOf(this.session.current.item);
