@@ -35,8 +35,8 @@ def test_entropies_add_up_to_that_of_a_distribution_with_independent_nodes():
 
 
 def test_the_entropy_of_what_is_certain_is_zero():
-    found = entropies([np.array([[1.0, 0.0]]), np.empty((0, 2))])
-    assert [own.tolist() for own in found] == [[0.0], []]
+    uncertain = entropies([np.array([[1.0, 0.0]]), np.empty((0, 2))])
+    assert [own.tolist() for own in uncertain] == [[0.0], []]
 
 
 def plain_uses(pool, labelled, values):
@@ -51,12 +51,12 @@ def plain_uses(pool, labelled, values):
             unknown[w,] += own[t]
         for t, pair in enumerate(pairwise(x)):
             unknown[pair] += own[t] + own[t + 1]
-    found = []
+    uses = []
     for x in pool:
         seen = {part: sum(part in parts(pool[i]) for i in labelled) for part in parts(x)}
         use = sum(math.sqrt(unknown[part]) * FADING ** seen[part] for part in parts(x))
-        found.append(use / len(x) ** 0.25)
-    return found
+        uses.append(use / len(x) ** 0.25)
+    return uses
 
 
 def test_uses_are_those_of_the_definition_whatever_the_order_of_scores():

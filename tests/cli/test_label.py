@@ -105,9 +105,9 @@ def test_it_ends_by_a_signal_and_goes_on_where_it_was(text, run):
 )
 def test_what_cannot_be_is_said_in_a_line(text, run, monkeypatch, arguments, words):
     monkeypatch.chdir(text.parent)
-    found = run("label", *arguments)
-    assert found.code == 2
-    assert words in found.err.splitlines()[-1]
+    result = run("label", *arguments)
+    assert result.code == 2
+    assert words in result.err.splitlines()[-1]
     assert text.read_text() == TEXT
     assert os.listdir(text.parent) == ["news.txt"], "no store is left"
 
@@ -116,8 +116,8 @@ def test_a_port_in_use_is_said(text, run):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        found = run("label", text, "--port", taken.getsockname()[1])
-    assert (found.code, "cannot listen there" in found.err) == (2, True)
+        result = run("label", text, "--port", taken.getsockname()[1])
+    assert (result.code, "cannot listen there" in result.err) == (2, True)
 
 
 def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
@@ -130,8 +130,8 @@ def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
     monkeypatch.setattr(server, "serve", serve)
     alone = run("label", text, "--no-browser")
     assert (alone.code, "other computers" in alone.err) == (0, False)
-    found = run("label", text, "--no-browser", "--host", "0.0.0.0", "--password", "hush")
-    [line] = [line for line in found.err.splitlines() if "on other computers" in line]
+    result = run("label", text, "--no-browser", "--host", "0.0.0.0", "--password", "hush")
+    [line] = [line for line in result.err.splitlines() if "on other computers" in line]
     said = re.fullmatch(r"fuda: on other computers, with the password: http://([^/:]+):8123/", line)
     assert said[1] not in ("0.0.0.0", "127.0.0.1")
     assert "secret" not in line
@@ -141,8 +141,8 @@ def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
 
 
 def test_a_model_that_cannot_learn_more_is_refused(text, run, models):
-    found = run("label", text, "--model", models["conll"])
-    assert (found.code, "does not learn from single sentences" in found.err) == (2, True)
+    result = run("label", text, "--model", models["conll"])
+    assert (result.code, "does not learn from single sentences" in result.err) == (2, True)
 
 
 def test_exports_of_a_store(tmp_path, run, monkeypatch):

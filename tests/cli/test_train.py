@@ -130,7 +130,7 @@ def test_labels_that_are_too_many_are_noticed(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "found"),
+    ("lines", "columns"),
     [
         (["Ana 0 3 PER", "met 4 7 O", "", "Bo 9 11 PER", "sat 12 15 O"], "columns 2, 3"),
         (["1 Ana PER", "2 met O", "", "1 Bo PER"], "column 1"),
@@ -140,11 +140,11 @@ def test_labels_that_are_too_many_are_noticed(run, tmp_path):
         (["Ana PER", "met O"], None),
     ],
 )
-def test_columns_of_positions_are_noticed(run, tmp_path, lines, found):
+def test_columns_of_positions_are_noticed(run, tmp_path, lines, columns):
     path = tmp_path / "offsets.conll"
     path.write_text("\n".join(lines) + "\n")
     outcome = run("train", path, "-o", tmp_path / "m", "--learner", "hmm")
     assert outcome.code == 0
-    assert ("grow along every structure" in outcome.err) == (found is not None)
-    if found is not None:
-        assert f"fuda: {found} of the observations" in outcome.err
+    assert ("grow along every structure" in outcome.err) == (columns is not None)
+    if columns is not None:
+        assert f"fuda: {columns} of the observations" in outcome.err

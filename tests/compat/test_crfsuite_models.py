@@ -69,13 +69,13 @@ def written(tmp_path):
 
 def test_what_is_written_is_read_back(written, tmp_path):
     path, model, X = written
-    found = crfsuite.read(path)
+    loaded = crfsuite.read(path)
     np.testing.assert_allclose(
-        np.concatenate(found.predict_marginals(X)), np.concatenate(model.predict_marginals(X))
+        np.concatenate(loaded.predict_marginals(X)), np.concatenate(model.predict_marginals(X))
     )
-    assert len(found.weights_) < len(model.weights_)  # without attributes whose weights are all 0
-    assert crfsuite.dump(found) == path.read_bytes()
-    found.save(tmp_path / "model.fuda")
+    assert len(loaded.weights_) < len(model.weights_)  # without attributes whose weights are all 0
+    assert crfsuite.dump(loaded) == path.read_bytes()
+    loaded.save(tmp_path / "model.fuda")
     assert load(tmp_path / "model.fuda").predict(X).tolist() == model.predict(X).tolist()
 
 

@@ -36,8 +36,8 @@ def cell(sentence, t, column, program):
 def expand(pattern, sentence, t, program):
     """The text of a pattern at token t."""
 
-    def value(found):
-        letter, row, column, _ = found.groups()
+    def value(match):
+        letter, row, column, _ = match.groups()
         text = cell(sentence, t + int(row), int(column), program)
         if letter in "tT":
             return "true" if re.search("^[A-Z]", text) else "false"  # ^\u of the one %t above
@@ -84,10 +84,10 @@ class Written:
         scores = np.array([self.score(sentence, labels) for labels in labelings])
         p = np.exp(scores - scores.max())
         p /= p.sum()
-        found = np.zeros((len(sentence), len(LABELS)))
+        probabilities = np.zeros((len(sentence), len(LABELS)))
         for labels, share in zip(labelings, p, strict=True):
-            found[np.arange(len(labels)), labels] += share
-        return found, [LABELS[k] for k in labelings[int(np.argmax(scores))]]
+            probabilities[np.arange(len(labels)), labels] += share
+        return probabilities, [LABELS[k] for k in labelings[int(np.argmax(scores))]]
 
     def text(self):
         starts = np.cumsum([0, *map(len, self.weights.values())])
@@ -120,14 +120,14 @@ def netstring(text):
 
 def assert_agrees(model, written):
     order = [list(model.classes_).index(label) for label in LABELS]
-    for sentence, labels, found in zip(
+    for sentence, labels, actual in zip(
         written.sentences,
         model.predict(written.sentences),
         model.predict_marginals(written.sentences),
         strict=True,
     ):
         expected, best = written.marginals(sentence)
-        np.testing.assert_allclose(found[:, order], expected, atol=1e-12)
+        np.testing.assert_allclose(actual[:, order], expected, atol=1e-12)
         assert labels == best
 
 

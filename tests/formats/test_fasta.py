@@ -138,8 +138,8 @@ def test_whatever_is_written_reads_back(data):
         mark = data.draw(st.sampled_from(MARKS))
         plain = [Record(record.structure, ["O"] * len(record.structure)) for record in given.records]
         rows = read(fasta.write(plain, labels=form, mark=mark), labels=form, mark=mark).records
-        for record, found in zip(given.records, rows, strict=True):
-            record.rows = found.rows
+        for record, pssm in zip(given.records, rows, strict=True):
+            record.rows = pssm.rows
     text, words = attempt(fasta.write, given.records)
     if text is None:
         assert "neither 'site' nor 'O'" in words or "one character" in words

@@ -48,9 +48,9 @@ def test_hundred_thousand_nodes(shape, scale):
     assert best[0] <= log_z[0] <= best[0] + NODES * np.log(2)
     if scale == 1e4:  # all mass lies on few labelings
         np.testing.assert_allclose(log_z, best, rtol=1e-6)
-    found = nbest(graph, scores, transitions, 3)[0]
-    assert found[0][1] == pytest.approx(best[0], rel=1e-10)
-    assert len({labels.tobytes() for labels, _ in found}) == 3
+    ranked = nbest(graph, scores, transitions, 3)[0]
+    assert ranked[0][1] == pytest.approx(best[0], rel=1e-10)
+    assert len({labels.tobytes() for labels, _ in ranked}) == 3
 
 
 @pytest.mark.parametrize("shape", ["chain", "star", "binary tree"])
@@ -120,13 +120,13 @@ def test_many_labels_against_a_plain_recursion():
 def everything(corpus: oracles.RandomCorpus, n_jobs: int) -> list[np.ndarray]:
     graph = Graph(corpus.offsets, corpus.parents, corpus.order)
     arguments = (graph, corpus.scores, corpus.transitions)
-    found = nbest(*arguments, 2, n_jobs=n_jobs)
+    lists = nbest(*arguments, 2, n_jobs=n_jobs)
     return [
         log_partition(*arguments, n_jobs=n_jobs),
         *marginals(*arguments, edges=True, n_jobs=n_jobs),
         *expectations(*arguments, n_jobs=n_jobs),
         *viterbi(*arguments, n_jobs=n_jobs),
-        np.concatenate([labels for ranked in found for labels, _ in ranked]),
+        np.concatenate([labels for ranked in lists for labels, _ in ranked]),
     ]
 
 

@@ -149,13 +149,13 @@ def test_over_a_window_inner_products_add():
     types = kernel.inners(p, p)
     inners = [sum(inner[np.ix_(column, column)] for column in rows.T) for inner in types]
     norms = [sum(norm[column] for column in rows.T) for norm in kernel.norms(p)]
-    found = kernel.evaluate(inners, [norm[:, None] for norm in norms], norms)
+    actual = kernel.evaluate(inners, [norm[:, None] for norm in norms], norms)
     table = encoded.tables[0].matrix.toarray()
     stacked = np.hstack([table[column] for column in rows.T])
     dots = (stacked @ stacked.T + 1) ** 2
     expected = dots / np.sqrt(np.outer(np.diag(dots), np.diag(dots)))
     agree = (rows[:, None, :] == rows[None, :, :]).sum(axis=2)
-    np.testing.assert_allclose(found, expected + agree, atol=1e-12)
+    np.testing.assert_allclose(actual, expected + agree, atol=1e-12)
 
 
 def test_words_not_seen_in_training_keep_their_whole_norm():
