@@ -107,13 +107,13 @@ class Spacy:
     def predict(self, X: Sentences) -> Sentences:
         from spacy.tokens import Doc
 
-        found = []
+        labels = []
         for words in X:
             doc = Doc(self.nlp.vocab, words=words)
             for _, step in self.nlp.pipeline:
                 doc = step(doc)
-            found.append([f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc])
-        return found
+            labels.append([f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc])
+        return labels
 
 
 LEARNERS: dict[str, Callable[[Means], Any]] = {
@@ -182,10 +182,10 @@ def run(path: Path, wanted: list[Cell], means: Means, jobs: int) -> None:
 
 def by_learner(results: dict[Cell, dict[str, Any]], key: str) -> dict[tuple[str, str, int], list[float]]:
     """The values of all samples by learner, corpus and size."""
-    found = defaultdict(list)
+    figures = defaultdict(list)
     for (corpus, size, _, learner), row in results.items():
-        found[learner, corpus, size].append(row[key])
-    return found
+        figures[learner, corpus, size].append(row[key])
+    return figures
 
 
 def table(results: dict[Cell, dict[str, Any]]) -> str:

@@ -50,5 +50,5 @@ def sentences(corpus: str, part: str = "train") -> tuple[list[list[str]], list[l
 
 def _well_formed(labels: list[str]) -> list[str]:
     """Labels without the types OTH and O, which the English corpus lacks in its test part."""
-    found = [(kind, start, end) for kind, start, end in entities(labels) if kind not in ("OTH", "O")]
-    return encode(found, len(labels), "IOB2")
+    spans = [(kind, start, end) for kind, start, end in entities(labels) if kind not in ("OTH", "O")]
+    return encode(spans, len(labels), "IOB2")

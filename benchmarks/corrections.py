@@ -49,7 +49,7 @@ def rows(names: list[str] | None = None, corpus: str = "esp") -> list[tuple[str,
         predicted = model.predict([dev_X[i] for i in others])
         return 100 * entity_scores([dev_y[i] for i in others], predicted).micro.f1
 
-    found = []
+    table = []
     for name in names or list(MODELS):
         model = clone(MODELS[name]).fit(X[:BEFORE], y[:BEFORE])
         before, held = worth(model), 0
@@ -69,7 +69,7 @@ def rows(names: list[str] | None = None, corpus: str = "esp") -> list[tuple[str,
             if len(anew) < ANEW:
                 again = clone(MODELS[name]).fit([*X[:BEFORE], dev_X[i]], [*y[:BEFORE], dev_y[i]])
                 anew.append(worth(again) - before)
-        found += [
+        table += [
             (f"{name}: corrections that are predicted afterwards", f"{held} of {len(changes)}"),
             (f"{name}: change of F1 by one of them", moved(changes)),
             (f"{name}: by a new fit with the same sentence", moved(anew)),
@@ -79,8 +79,8 @@ def rows(names: list[str] | None = None, corpus: str = "esp") -> list[tuple[str,
             model.partial_fit([X[k]], [y[k]])
         again = clone(MODELS[name]).fit(X[: BEFORE + MORE], y[: BEFORE + MORE])
         figure = f"F1 {before:.1f} → {worth(model):.1f}; fitted anew {worth(again):.1f}"
-        found.append((f"{name}: {MORE} more sentences, one by one", figure))
-    return found
+        table.append((f"{name}: {MORE} more sentences, one by one", figure))
+    return table
 
 
 def moved(changes: list[float]) -> str:

@@ -63,14 +63,14 @@ def _numbers(y: list[list[str]]) -> np.ndarray:
 
 def _epochs(machine: Machine, orders: list[list[np.ndarray]], labels: np.ndarray) -> list[Epoch]:
     """What each epoch of some perceptrons at the same time takes, given the orders of each."""
-    scores, amounts, found = machine.zeros(len(orders)), np.ones(len(labels)), []
+    scores, amounts, epochs = machine.zeros(len(orders)), np.ones(len(labels)), []
     for each in zip(*orders, strict=True):
         began = time.perf_counter()
         mistakes = machine.epochs(scores, list(each), labels, amounts)
         seconds = time.perf_counter() - began
         of_each = [_visits(machine, at) for at, _ in mistakes]
-        found.append(Epoch(seconds, [len(at) for at, _ in mistakes], *map(sum, zip(*of_each, strict=True))))
-    return found
+        epochs.append(Epoch(seconds, [len(at) for at, _ in mistakes], *map(sum, zip(*of_each, strict=True))))
+    return epochs
 
 
 def _visits(machine: Machine, places: np.ndarray) -> tuple[int, float]:
@@ -159,9 +159,9 @@ def _scored(model: MarginalizedPerceptron, new: list[list[str]], truth: list[lis
         model.set_params(**decoding)
         model.predict(new)
         began = time.perf_counter()
-        found = model.predict(new)
+        predicted = model.predict(new)
         seconds = time.perf_counter() - began
-        labels, entities = label_scores(truth, found).micro.f1, entity_scores(truth, found).micro.f1
+        labels, entities = label_scores(truth, predicted).micro.f1, entity_scores(truth, predicted).micro.f1
         rows.append((f"… {name}: label F1, entity F1", f"{100 * labels:.2f}, {100 * entities:.2f}"))
         rows.append(("… tagging testb", f"{seconds:.3f} s"))
     return rows

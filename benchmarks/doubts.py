@@ -78,9 +78,9 @@ def precision(named: list[tuple[int, set[int]]], errors: Errors) -> float:
     left = {i: [nodes for k, nodes in errors if k == i] for i, _ in errors}
     hits = 0
     for i, nodes in named[: len(errors)]:
-        found = next((error for error in left.get(i, []) if error & nodes), None)
-        if found is not None:
-            left[i].remove(found)
+        match = next((error for error in left.get(i, []) if error & nodes), None)
+        if match is not None:
+            left[i].remove(match)
             hits += 1
     return 100 * hits / len(errors)
 
@@ -100,12 +100,12 @@ def rivals(X: Labels, y: Labels, judge: CRF, errors: Errors) -> dict[str, float]
             tables[i] = wide
     numbers = [[classes.index(label) for label in own] for own in y]
     wrong = [(i, {t}) for i, nodes in errors for t in nodes]
-    found = {}
+    precisions = {}
     for method in ("self_confidence", "normalized_margin"):
         scores = get_label_quality_scores(numbers, tables, token_score_method=method)[1]
         tokens = [(float(s), i, t) for i, own in enumerate(scores) for t, s in enumerate(own)]
         ranked = [(i, {t}) for _, i, t in sorted(tokens)]
-        found[f"cleanlab, {method}"] = precision(ranked, wrong)
+        precisions[f"cleanlab, {method}"] = precision(ranked, wrong)
         if method == "self_confidence":
             issues = [(int(i), {int(t)}) for i, t in find_label_issues(numbers, tables)]
             rest = (
@@ -113,8 +113,8 @@ def rivals(X: Labels, y: Labels, judge: CRF, errors: Errors) -> dict[str, float]
                 if len(issues) < len(wrong)
                 else []
             )
-            found["cleanlab, issues"] = precision([*issues, *rest], wrong)
-    return found
+            precisions["cleanlab, issues"] = precision([*issues, *rest], wrong)
+    return precisions
 
 
 def left_out(X: list[list[str]], y: list[list[str]], top: int) -> Errors:
@@ -132,14 +132,14 @@ def left_out(X: list[list[str]], y: list[list[str]], top: int) -> Errors:
             by_itself = model._scores_by([own], alone, model._prior_of(alone.corpus, None))
             scores[bounds[i] : bounds[i + 1]] -= by_itself.doubles()
     nodes, pairs = model._calibration.labelings(Evidence(scores, prior.nodes, joint=prior.joint))
-    names, found = model.classes_.tolist(), []
+    names, scored = model.classes_.tolist(), []
     for i, (a, b) in enumerate(pairwise(bounds.tolist())):
         own_pairs = np.maximum(pairs[a:b] if pairs.ndim == 3 else pairs, -1e3)
         field = Field(nodes[a:b], np.arange(-1, b - a - 1), own_pairs)
         given = np.array([names.index(label) for label in y[i]])
         for change in changes(field, given, names, "IOB2", np.ones(b - a, dtype=bool)):
-            found.append((-change.score, i, set(change.nodes)))
-    return [(i, places) for _, i, places in sorted(found, key=lambda one: one[:2])[:top]]
+            scored.append((-change.score, i, set(change.nodes)))
+    return [(i, places) for _, i, places in sorted(scored, key=lambda one: one[:2])[:top]]
 
 
 def main() -> None:
@@ -160,11 +160,11 @@ def main() -> None:
         for plant in (turned, moved):
             labels, errors = plant(y, options.seed)
             judge, began = CRF(tol=1e-3), time.perf_counter()
-            found = doubts(X, labels, estimator=judge, top=len(errors))
+            doubtful = doubts(X, labels, estimator=judge, top=len(errors))
             row: dict[str, Any] = {"corpus": corpus, "errors": plant.__name__, "planted": len(errors)}
             row |= {"sentences": len(X), "words": sum(map(len, X)), "seed": options.seed}
             row |= {"seconds": time.perf_counter() - began}
-            row |= {"fuda": precision([(d.structure, set(d.nodes)) for d in found], errors)}
+            row |= {"fuda": precision([(d.structure, set(d.nodes)) for d in doubtful], errors)}
             row |= rivals(X, labels, judge, errors)
             if options.left_out:
                 row["one left out"] = precision(left_out(X, labels, len(errors)), errors)

@@ -52,11 +52,11 @@ class Process:
         command = [sys.executable, "-m", "fuda", "label", *arguments, "--no-browser"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        found = re.search(r"http://\S+", self.process.stdout.readline())
-        assert found, "the command has ended"
-        self.address = found[0].split("/?")[0]
+        address = re.search(r"http://\S+", self.process.stdout.readline())
+        assert address, "the command has ended"
+        self.address = address[0].split("/?")[0]
         self.client = httpx.Client(base_url=self.address, headers={"Origin": self.address}, timeout=LIMIT)
-        self.client.get(found[0])
+        self.client.get(address[0])
 
     def post(self, path: str, **content: Any) -> Any:
         answer = self.client.post(f"/api/{path}", json={"tab": "benchmark", **content})

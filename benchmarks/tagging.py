@@ -40,7 +40,7 @@ def rows(path: str | None = None) -> list[tuple[str, str]]:
     exact = fuda.load(path) if path else MarginalizedPerceptron().fit(*load("esp.train"))
     quick = deepcopy(exact)
     quick.prune(*load("esp.testa"))
-    found, labels = [], {}
+    table, labels = [], {}
     least: dict[str, list[tuple[float, float]]] = {"whole": [], "pruned": []}
     for _ in range(ROUNDS):
         for name, model, times in (("whole", exact, 1), ("pruned", quick, TIMES)):
@@ -48,16 +48,16 @@ def rows(path: str | None = None) -> list[tuple[str, str]]:
             least[name].append((taken[0], taken[1]))
             speeds = (f"{tokens / t:,.0f}" for t in taken)
             f1 = entity_scores(y, labels[name]).micro.f1
-            found.append(
+            table.append(
                 (name, "{} tokens/s of processor time, {} by the clock, ".format(*speeds) + f"{f1:.4f}")
             )
     ratios = [
         min(a) / min(b) for a, b in zip(*(zip(*rows, strict=True) for rows in least.values()), strict=True)
     ]
-    found.append(("ratio", f"{ratios[0]:.1f} of processor time, {ratios[1]:.1f} by the clock"))
+    table.append(("ratio", f"{ratios[0]:.1f} of processor time, {ratios[1]:.1f} by the clock"))
     pairs = zip(*(chain.from_iterable(each) for each in labels.values()), strict=True)
-    found.append(("labels that differ", f"{sum(a != b for a, b in pairs)} of {tokens}"))
-    return found
+    table.append(("labels that differ", f"{sum(a != b for a, b in pairs)} of {tokens}"))
+    return table
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), help="beginnings of names")
     given = parser.parse_args()
     names = [name for name in CONTENDERS if name.startswith(tuple(given.contenders))]
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    figures: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for name in names:
         for corpus in given.corpora:
             for seed in range(given.seeds):
@@ -95,10 +95,10 @@ def main() -> None:
                 model = CONTENDERS[name]().fit(shaped(name, X), y)
                 seconds = time.process_time() - began
                 accuracy = 100 * token_accuracy(wanted, model.predict(shaped(name, new)))
-                found.setdefault((name, corpus), []).append((accuracy, seconds))
+                figures.setdefault((name, corpus), []).append((accuracy, seconds))
                 chosen = f"{getattr(model, 'parts_', '')} {getattr(model, 'mixing_', 0.0):.2f}"
                 print(f"{corpus} {seed} {name}: {accuracy:.2f} {seconds:.0f} s {chosen}", flush=True)
-    for (name, corpus), runs in found.items():
+    for (name, corpus), runs in figures.items():
         reached, seconds_of = zip(*runs, strict=True)
         spread = f"{min(reached):.1f}–{max(reached):.1f}"
         print(

@@ -78,19 +78,19 @@ def disagreements(names: list[str], count: int) -> tuple[int, int]:
     expected: dict[str, list[Any]] = {}
     given = others = 0
 
-    def judge(way: str, found: list[tuple[str, list[Any]]]) -> None:
+    def judge(way: str, named_answers: list[tuple[str, list[Any]]]) -> None:
         nonlocal given, others
-        given += len(found)
-        for name, answer in found:
+        given += len(named_answers)
+        for name, answer in named_answers:
             if answer != expected[name]:
                 others += 1
                 print(f"{name}: another answer by {way}", file=sys.stderr)
 
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            expected[name], found = by_threads(name, Path(folder) / name, count)
-            judge("threads", [(name, answer) for answer in found])
-            print(f"{name}: {len(found)} answers by threads", file=sys.stderr)
+            expected[name], named_answers = by_threads(name, Path(folder) / name, count)
+            judge("threads", [(name, answer) for answer in named_answers])
+            print(f"{name}: {len(named_answers)} answers by threads", file=sys.stderr)
         paths, questions = (
             [str(Path(folder) / name) for name in names],
             [cases()[name].questions for name in names],
@@ -126,7 +126,7 @@ def pauses(name: str, size: int) -> dict[str, tuple[float, float]]:
     """Time and longest pause of each operation: the first call, and the best of three others."""
     data = fuda.read(CORPUS)
     X, y = data.X[:size], (data.y or [])[:size]
-    model, found = LEARNERS[name](), {}
+    model, waits = LEARNERS[name](), {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training that ended early
         path = Path(folder) / "model.fuda"
@@ -138,9 +138,9 @@ def pauses(name: str, size: int) -> dict[str, tuple[float, float]]:
             "load": lambda: fuda.load(path),
         }
         for operation, function in work.items():
-            found[f"{operation}, first"] = longest_pause(function)
-            found[operation] = min((longest_pause(function) for _ in range(3)), key=itemgetter(1))
-    return found
+            waits[f"{operation}, first"] = longest_pause(function)
+            waits[operation] = min((longest_pause(function) for _ in range(3)), key=itemgetter(1))
+    return waits
 
 
 def in_process(name: str, size: int, compiling: bool) -> None:

@@ -49,7 +49,7 @@ import numpy as np
 import fuda
 from fuda import DataError
 from reliability.operations import Operation, empty, groups
-from reliability.running import Found, done, options, said
+from reliability.running import Findings, options, run_units, summary
 
 OPEN, READ, WRITE, SYNC, RENAME, CHMOD, UNLINK, ALLOCATE = (1 << k for k in range(8))
 ONCE, ALWAYS, SHORT, SHORT_THEN = range(4)
@@ -171,7 +171,7 @@ class Unit(NamedTuple):
     every: bool
 
 
-def work(unit: Unit, seed: int, folder: Path) -> Found:
+def work(unit: Unit, seed: int, folder: Path) -> Findings:
     """Inject faults into the operations of one group."""
     learn()
     # Auto goes by the clock.
@@ -205,7 +205,7 @@ def work(unit: Unit, seed: int, folder: Path) -> Found:
                     if tried.code:
                         broken.append(f"{name}: {words} at call {n}: exit code {tried.code}\n{tried.story}")
         print(f"{name}: {dict(counts)}", file=sys.stderr, flush=True)
-    return Found(broken, counts)
+    return Findings(broken, counts)
 
 
 def every_call(sites: list[Site]) -> dict[str, list[int]]:
@@ -215,10 +215,10 @@ def every_call(sites: list[Site]) -> dict[str, list[int]]:
 
 def calls_by_site(sites: list[Site]) -> dict[str, list[int]]:
     """The first, the second and the last call at each site."""
-    found: dict[Site, list[int]] = {}
+    numbers_of: dict[Site, list[int]] = {}
     for n, site in enumerate(sites, start=1):
-        found.setdefault(site, []).append(n)
-    return {repr(site): sorted({*numbers[:2], numbers[-1]}) for site, numbers in found.items()}
+        numbers_of.setdefault(site, []).append(n)
+    return {repr(site): sorted({*numbers[:2], numbers[-1]}) for site, numbers in numbers_of.items()}
 
 
 def is_first(key: str, folder: Path) -> bool:
@@ -247,15 +247,15 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="PATTERN", help="learners or commands that match")
     parser.add_argument("--all", action="store_true", help="let every call fail")
     parser.add_argument("--parts", type=int, default=1, help="that the work on each of these is divided into")
-    given = parser.parse_args()
+    args = parser.parse_args()
     if not hasattr(ctypes.CDLL(None), "fault_arm"):
         return preloaded()
     start = time.monotonic()
-    names = [name for name in groups(Path()) if re.search(given.only, name)]
-    units = [Unit(name, part, given.runs, given.all) for part in range(given.parts) for name in names]
-    found = done(units, work, given)
-    print(f"faults: {said(found)}, seed {given.seed}, {time.monotonic() - start:.0f} s")
-    return int(bool(found.broken))
+    names = [name for name in groups(Path()) if re.search(args.only, name)]
+    units = [Unit(name, part, args.runs, args.all) for part in range(args.parts) for name in names]
+    findings = run_units(units, work, args)
+    print(f"faults: {summary(findings)}, seed {args.seed}, {time.monotonic() - start:.0f} s")
+    return int(bool(findings.broken))
 
 
 if __name__ == "__main__":

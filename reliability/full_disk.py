@@ -30,7 +30,7 @@ from fuda import DataError
 from fuda.compiled import _Cache, compiled
 from fuda.page.store import Step, Store
 from reliability.operations import TEXT, Error, Operation, Operations, empty, groups, make_store
-from reliability.running import Found, done, options, said
+from reliability.running import Findings, options, run_units, summary
 
 SIZE = 64 << 20  # bytes of the disk
 PAGE = os.sysconf("SC_PAGE_SIZE")  # what a tmpfs gives out
@@ -164,7 +164,7 @@ def all_groups(folder: Path) -> dict[str, Callable[[], Operations]]:
     return own | groups(folder)
 
 
-def work(unit: str, seed: int, folder: Path) -> Found:
+def work(unit: str, seed: int, folder: Path) -> Findings:
     """Let the operations of one group meet a full disk."""
     broken, counts = list[str](), Counter[str]()
     place = folder / "disk"
@@ -180,33 +180,33 @@ def work(unit: str, seed: int, folder: Path) -> Found:
                 if ended == "broken":
                     broken.append(f"{name}: {pages} free pages: {story}")
             print(f"{name}: {dict(counts)}", file=sys.stderr, flush=True)
-    return Found(broken, counts)
+    return Findings(broken, counts)
 
 
 def moments(operation: Operation, folder: Path) -> list[int]:
     """Numbers of free pages, from none to more than the operation takes."""
     attempt(operation, SIZE // PAGE // 2, folder)
     used = os.statvfs(folder)
-    found, last = [0], 2 * (used.f_blocks - used.f_bfree) + 1
-    while found[-1] < last:
-        found.append(found[-1] + (1 if found[-1] < CLOSE else found[-1] // 4))
-    return found
+    steps, last = [0], 2 * (used.f_blocks - used.f_bfree) + 1
+    while steps[-1] < last:
+        steps.append(steps[-1] + (1 if steps[-1] < CLOSE else steps[-1] // 4))
+    return steps
 
 
 def main() -> int:
     """Run the campaign; the last line states its figures."""
     parser = options(__doc__, 0)
     parser.add_argument("--only", default="", metavar="PATTERN", help="learners or commands that match")
-    given = parser.parse_args()
+    args = parser.parse_args()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         reason = reason_not_to(Path(folder))
     if reason:
         print(f"full_disk: nothing was done, since no disk can be mounted here: {reason}")
         return 0
-    found = done([name for name in all_groups(Path()) if re.search(given.only, name)], work, given)
-    print(f"full_disk: {said(found)}, {time.monotonic() - start:.0f} s")
-    return int(bool(found.broken))
+    findings = run_units([name for name in all_groups(Path()) if re.search(args.only, name)], work, args)
+    print(f"full_disk: {summary(findings)}, {time.monotonic() - start:.0f} s")
+    return int(bool(findings.broken))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from fuda.datasets import load_product_usage
 from fuda.formats.text import read
 from fuda.page import server, teacher
 from fuda.page.store import Store
-from reliability.running import Found, run
+from reliability.running import Findings, run
 
 SENTENCES = 150
 STORE = 10  # kills of the server of one store
@@ -176,7 +176,7 @@ def units(runs: int, seed: int) -> list[tuple[int, int]]:
     return [(number, min(STORE, runs - first)) for number, first in enumerate(range(0, runs, STORE))]
 
 
-def work(unit: tuple[int, int], seed: int, folder: Path) -> Found:
+def work(unit: tuple[int, int], seed: int, folder: Path) -> Findings:
     """Kill and start again."""
     (place, runs), (path, pool) = unit, (folder / "pool.db", folder / "pool.txt")
     pool.write_text(
@@ -200,27 +200,27 @@ def work(unit: tuple[int, int], seed: int, folder: Path) -> Found:
     compared = 0
     for number in range(runs):
         shown = killed_run(path, gold, known, chance)
-        found, was_compared = broken_by(path, known, shown)
+        problems, was_compared = broken_by(path, known, shown)
         compared += was_compared
-        broken += [f"store {place}, kill {number} of --seed {seed}: {problem}" for problem in found]
+        broken += [f"store {place}, kill {number} of --seed {seed}: {problem}" for problem in problems]
         known = now_known(path, known)
         print(f"{number + 1} of {runs} kills, {len(known)} sentences", file=sys.stderr, flush=True)
     counts = {"kills": runs, "sentences with acknowledged steps": len(known), "models compared": compared}
-    return Found(broken, Counter(counts))
+    return Findings(broken, Counter(counts))
 
 
 def now_known(path: Path, known: dict[int, Any]) -> dict[int, Any]:
     """What is known of sentences from here on: steps whose answer did not come are there now."""
-    store, found = Store(path), {}
+    store, current = Store(path), {}
     for number in known:
         item = store.item(number)
         assert item is not None
         labels = store.unit.shown(item.labels, None) if item.labels is not None else {"spans": []}
-        found[number] = json.loads(
+        current[number] = json.loads(
             json.dumps({"id": number, "version": item.version, "status": item.status, **labels})
         )
     store.close()
-    return found
+    return current
 
 
 if __name__ == "__main__":

@@ -90,8 +90,9 @@ def file_operations(name: str, case: Case, folder: Path) -> Operations:
     file = path.read_bytes()
 
     def check_saved(error: Error) -> None:
-        found = path.read_bytes() if path.exists() else None
-        assert found == file or (error and found in (None, b"old")), "neither the old file nor the new one"
+        on_disk = path.read_bytes() if path.exists() else None
+        is_old = error and on_disk in (None, b"old")
+        assert on_disk == file or is_old, "neither the old file nor the new one"
         assert fitted.predict(case.questions).tolist() == answers
         assert model_bytes(fitted, folder) == content
 
@@ -131,9 +132,9 @@ def training_operations(name: str, case: Case, folder: Path) -> Operations:
         assert model_bytes(loaded, folder) == content
 
     def check_continued(error: Error) -> None:
-        found = model_bytes(loaded, folder)
-        assert found == continued or (error and found == content), "half changed"
-        if found == content:
+        resaved = model_bytes(loaded, folder)
+        assert resaved == continued or (error and resaved == content), "half changed"
+        if resaved == content:
             assert loaded.predict(questions).tolist() == answers
             assert model_bytes(loaded.partial_fit(X, y), folder) == continued
 

@@ -86,8 +86,8 @@ class Served:
 
     def answers(self) -> dict[str, Any]:
         """Labels of the sentences that were accepted, by their words."""
-        found = self.store.items("status = 'done'", (), "items.id")
-        return {" ".join(item.record.structure.observations): item.labels for item in found}
+        labelled = self.store.items("status = 'done'", (), "items.id")
+        return {" ".join(item.record.structure.observations): item.labels for item in labelled}
 
 
 def wait_until(holds: Callable[[], Any], seconds: float = PATIENCE) -> None:

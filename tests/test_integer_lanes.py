@@ -37,9 +37,9 @@ def test_lanes_compute_what_numpy_does(data, columns, number):
 
 @given(st.integers(1, 5), st.integers(1, 100))
 def test_rows_of_lanes_begin_with_lines_of_the_cache(rows, columns):
-    found = table(rows, columns)
-    assert found.shape == (rows, -(-columns // WIDTH) * WIDTH)
-    assert found.flags.c_contiguous
-    assert found.dtype == np.int32
-    assert not found.any()
-    assert found.ctypes.data % 64 == 0
+    zeros = table(rows, columns)
+    assert zeros.shape == (rows, -(-columns // WIDTH) * WIDTH)
+    assert zeros.flags.c_contiguous
+    assert zeros.dtype == np.int32
+    assert not zeros.any()
+    assert zeros.ctypes.data % 64 == 0

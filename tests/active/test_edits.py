@@ -69,7 +69,7 @@ def certain(right):
 
 
 @pytest.mark.parametrize(
-    ("right", "given"),
+    ("right", "wrong"),
     [
         (["O", "B-PER", "I-PER", "O"], ["B-PER", "I-PER", "I-PER", "O"]),  # the start was moved
         (["O", "B-PER", "I-PER", "O"], ["O", "B-PER", "I-PER", "I-PER"]),  # the end
@@ -79,16 +79,16 @@ def certain(right):
         (["B-PER", "I-PER", "I-PER", "O"], ["B-PER", "B-PER", "I-PER", "O"]),  # cut in two
     ],
 )
-def test_the_first_change_is_to_the_entities_that_the_model_is_sure_of(right, given):
-    numbers = np.array([NAMES.index(label) for label in given])
+def test_the_first_change_is_to_the_entities_that_the_model_is_sure_of(right, wrong):
+    numbers = np.array([NAMES.index(label) for label in wrong])
     first = changes(certain(right), numbers, NAMES, "IOB2", np.ones(4, dtype=bool))[0]
     assert entities([NAMES[k] for k in first.labels]) == entities(right)
     assert first.score > 0
-    assert set(first.nodes) == {t for t in range(4) if right[t] != given[t]}
+    assert set(first.nodes) == {t for t in range(4) if right[t] != wrong[t]}
 
 
 def test_a_wrong_label_does_not_make_its_neighbours_doubtful():
     right = ["B-PER", "I-PER", "I-PER", "O"]
-    given = np.array([NAMES.index(label) for label in ["B-PER", "I-LOC", "I-PER", "O"]])
-    proposed = changes(certain(right), given, NAMES, "IOB2", np.ones(4, dtype=bool))
+    wrong = np.array([NAMES.index(label) for label in ["B-PER", "I-LOC", "I-PER", "O"]])
+    proposed = changes(certain(right), wrong, NAMES, "IOB2", np.ones(4, dtype=bool))
     assert [change.nodes for change in proposed if change.score > 0] == [(1,)]

@@ -36,7 +36,7 @@ def test_entropies_add_up_to_that_of_a_distribution_with_independent_nodes():
 
 def test_the_entropy_of_what_is_certain_is_zero():
     uncertain = entropies([np.array([[1.0, 0.0]]), np.empty((0, 2))])
-    assert [own.tolist() for own in uncertain] == [[0.0], []]
+    assert [row.tolist() for row in uncertain] == [[0.0], []]
 
 
 def plain_uses(pool, labelled, values):
@@ -46,11 +46,11 @@ def plain_uses(pool, labelled, values):
         return {(w,) for w in x} | set(pairwise(x))
 
     unknown = {part: 0.0 for x in pool for part in parts(x)}
-    for x, own in zip(pool, values, strict=True):
+    for x, values_of_x in zip(pool, values, strict=True):
         for t, w in enumerate(x):
-            unknown[w,] += own[t]
+            unknown[w,] += values_of_x[t]
         for t, pair in enumerate(pairwise(x)):
-            unknown[pair] += own[t] + own[t + 1]
+            unknown[pair] += values_of_x[t] + values_of_x[t + 1]
     uses = []
     for x in pool:
         seen = {part: sum(part in parts(pool[i]) for i in labelled) for part in parts(x)}

@@ -32,8 +32,8 @@ class Process:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
         )
         self.line = self.process.stdout.readline()
-        said = re.fullmatch(r"fuda: label at (http://127\.0\.0\.1:\d+/\?token=\S{43})\n", self.line)
-        self.address = said[1]
+        match = re.fullmatch(r"fuda: label at (http://127\.0\.0\.1:\d+/\?token=\S{43})\n", self.line)
+        self.address = match[1]
         self.base = self.address.split("/?")[0]
         self.client = httpx.Client(base_url=self.base, headers={"Origin": self.base}, timeout=120)
 
@@ -113,10 +113,10 @@ def test_what_cannot_be_is_said_in_a_line(text, run, monkeypatch, arguments, wor
 
 
 def test_a_port_in_use_is_said(text, run):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        result = run("label", text, "--port", taken.getsockname()[1])
+    with socket.socket() as in_use:
+        in_use.bind(("127.0.0.1", 0))
+        in_use.listen()
+        result = run("label", text, "--port", in_use.getsockname()[1])
     assert (result.code, "cannot listen there" in result.err) == (2, True)
 
 
@@ -132,8 +132,8 @@ def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
     assert (alone.code, "other computers" in alone.err) == (0, False)
     result = run("label", text, "--no-browser", "--host", "0.0.0.0", "--password", "hush")
     [line] = [line for line in result.err.splitlines() if "on other computers" in line]
-    said = re.fullmatch(r"fuda: on other computers, with the password: http://([^/:]+):8123/", line)
-    assert said[1] not in ("0.0.0.0", "127.0.0.1")
+    match = re.fullmatch(r"fuda: on other computers, with the password: http://([^/:]+):8123/", line)
+    assert match[1] not in ("0.0.0.0", "127.0.0.1")
     assert "secret" not in line
     monkeypatch.setattr(socket.socket, "connect", lambda *_: (_ for _ in ()).throw(OSError))
     assert safety.outward("0.0.0.0") == socket.gethostname()

@@ -237,11 +237,11 @@ def test_files_without_labels_are_tagged_as_they_are(run, tmp_path):
     assert run("tag", fasta, str(tmp_path / "n.fasta")).out == b";labels=lines\n>n\nMKV\nHHE\n"
 
 
-@pytest.mark.parametrize("how", [["--label", "none"], ["--option", "labels=none"]])
-def test_fasta_without_labels(run, tmp_path, how):
+@pytest.mark.parametrize("options", [["--label", "none"], ["--option", "labels=none"]])
+def test_fasta_without_labels(run, tmp_path, options):
     path = tmp_path / "p.fasta"
     path.write_text(">p\nMKV\nHHE\n")
-    result = run("convert", str(path), "-", "--to", "jsonl", *how)
+    result = run("convert", str(path), "-", "--to", "jsonl", *options)
     assert json.loads(result.out)["observations"] == list("MKVHHE")
 
 

@@ -162,9 +162,9 @@ def test_known_labels_are_kept(run, models, places, tmp_path):
     path.write_text("Ana NP B-LOC\nvive VB _\nBo NP _\n\n")
     plain = run("tag", models["crf"], path).out
     assert plain.startswith(b"Ana NP B-PER\n")
-    kept = run("tag", models["crf"], path, "--known").out
-    assert kept.startswith(b"Ana NP B-LOC\n")
-    assert b"_" not in kept
+    tagged = run("tag", models["crf"], path, "--known").out
+    assert tagged.startswith(b"Ana NP B-LOC\n")
+    assert b"_" not in tagged
     path.write_text("Ana NP B-XYZ\n\n")
     result = run("tag", models["crf"], path, "--known")
     assert result.code == 2

@@ -21,7 +21,7 @@ def data(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("learner", "given", "expected"),
+    ("learner", "parameters", "expected"),
     [
         ("hm-svm", {"kernel": "polynomial(2).normalized()"}, Polynomial(2).normalized()),
         ("hm-perceptron", {"kernel": "linear + 0.5 * Delta()"}, Linear() + 0.5 * Delta()),
@@ -34,12 +34,12 @@ def data(tmp_path):
         ("reranker", {"base": "MEMM(l2=2)"}, fuda.MEMM(l2=2)),
     ],
 )
-def test_kernels_and_learners_are_set(run, data, tmp_path, learner, given, expected):
+def test_kernels_and_learners_are_set(run, data, tmp_path, learner, parameters, expected):
     model = tmp_path / "m.fuda"
-    chosen = [f"--set={name}={value}" for name, value in given.items()]
+    chosen = [f"--set={name}={value}" for name, value in parameters.items()]
     chosen += ["--set=folds=2"] if learner == "reranker" else []
     assert run("train", data, "-o", model, "--learner", learner, *chosen).code == 0
-    loaded = getattr(fuda.load(model), next(iter(given)))
+    loaded = getattr(fuda.load(model), next(iter(parameters)))
     assert repr(loaded) == repr(expected)
 
 
@@ -82,15 +82,15 @@ def test_a_bad_kernel_is_one_line_before_anything_is_read(run, tmp_path):
 
 def test_validation_data_and_their_curve(run, data, tmp_path):
     model, state = tmp_path / "m.fuda", tmp_path / "state"
-    given = ["train", data, "-o", model, "--dev", data]
-    outcome = run(*given)
+    arguments = ["train", data, "-o", model, "--dev", data]
+    outcome = run(*arguments)
     assert outcome.code == 0
     labels, curve, last = outcome.err.splitlines()
     assert labels == "labels: O 3, B-PER 2, B-LOC 1"
     assert re.fullmatch(r"entity F1 by iteration: 1: 1\.0000, .*, \d+: 1\.0000 \(best\)", curve)
     assert last == f"{model}: CRF, 2 sequences, 6 nodes, 3 labels"
     before = model.read_bytes()
-    assert run(*given, "--checkpoint", state).code == 0
+    assert run(*arguments, "--checkpoint", state).code == 0
     assert model.read_bytes() == before
     assert not state.exists()
 

@@ -70,13 +70,13 @@ class Written:
         total, L = 0.0, len(LABELS)
         for t, label in enumerate(labels):
             for pattern in self.patterns:
-                own = self.weights.get(expand(pattern, sentence, t, self.program))
-                if own is None:
+                values = self.weights.get(expand(pattern, sentence, t, self.program))
+                if values is None:
                     continue
                 if pattern[0] in "uU*":
-                    total += own[label]
+                    total += values[label]
                 if pattern[0] in "bB*" and t > 0:
-                    total += own[len(own) - L * L + labels[t - 1] * L + label]
+                    total += values[len(values) - L * L + labels[t - 1] * L + label]
         return total
 
     def marginals(self, sentence):
@@ -105,11 +105,13 @@ class Written:
 
     def dump(self):
         lines, L = [], len(LABELS)
-        for text, own in self.weights.items():
+        for text, values in self.weights.items():
             if text[0] in "u*":
-                lines += [f"{text}\t#\t{LABELS[y]}\t{own[y]:.17f}" for y in range(L)]
+                lines += [f"{text}\t#\t{LABELS[y]}\t{values[y]:.17f}" for y in range(L)]
             for y, z in itertools.product(range(L), repeat=2) if text[0] in "b*" else ():
-                lines.append(f"{text}\t{LABELS[y]}\t{LABELS[z]}\t{own[len(own) - L * L + y * L + z]:.17f}")
+                lines.append(
+                    f"{text}\t{LABELS[y]}\t{LABELS[z]}\t{values[len(values) - L * L + y * L + z]:.17f}"
+                )
             lines.append("")
         return "\n".join(lines)
 

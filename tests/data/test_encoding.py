@@ -23,17 +23,17 @@ def naive_view(structure, node: int, offset: int) -> list[str]:
     how many of the steps are too many.
     """
     edges = structure.edges.tolist()
-    reached, taken = {node}, 0
+    reached, last_step = {node}, 0
     for step in range(1, abs(offset) + 1):
         if offset < 0:
             reached = {p for p, c in edges if c in reached}
         else:
             reached = {c for p, c in edges if p in reached}
         if reached:
-            taken = step
+            last_step = step
     if reached:
         return sorted(structure.observations[n] for n in reached)
-    return [f"<{'-' if offset < 0 else '+'}{abs(offset) - taken}>"]
+    return [f"<{'-' if offset < 0 else '+'}{abs(offset) - last_step}>"]
 
 
 def seen(encoded, channel, encoder) -> list[list[str]]:
@@ -401,7 +401,7 @@ def test_each_child_joins_its_parent() -> None:
     at = encoder.channel_names().index("0lower&+1lower")
     channel = encoded.channels[at]
     names, table = encoder.feature_names(at), encoded.tables[channel.table].matrix
-    said = [
+    joints = [
         [
             names[k]
             for row in channel.rows[channel.indptr[t] : channel.indptr[t + 1]]
@@ -410,7 +410,7 @@ def test_each_child_joins_its_parent() -> None:
         for t in range(6)
     ]
     # a&c and c&<+1> are seen once
-    assert said == [["a&b"], ["b&<+1>"], [], ["a&b", "a&b"], ["b&<+1>"], ["b&<+1>"]]
+    assert joints == [["a&b"], ["b&<+1>"], [], ["a&b", "a&b"], ["b&<+1>"], ["b&<+1>"]]
 
 
 @pytest.mark.parametrize("shape", ["sequence", "tree", "dag"])

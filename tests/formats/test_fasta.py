@@ -133,20 +133,20 @@ SETS = (
 def test_whatever_is_written_reads_back(data):
     """With no more said than the mark; also after files read in any form, by any mark."""
     labels = st.sampled_from(data.draw(st.sampled_from(SETS)))
-    given = data.draw(datasets(residues, labels))
+    dataset = data.draw(datasets(residues, labels))
     if form := data.draw(st.sampled_from(["", *fasta.MODES[1:]])):  # rows as that form leaves them
         mark = data.draw(st.sampled_from(MARKS))
-        plain = [Record(record.structure, ["O"] * len(record.structure)) for record in given.records]
+        plain = [Record(record.structure, ["O"] * len(record.structure)) for record in dataset.records]
         rows = read(fasta.write(plain, labels=form, mark=mark), labels=form, mark=mark).records
-        for record, pssm in zip(given.records, rows, strict=True):
+        for record, pssm in zip(dataset.records, rows, strict=True):
             record.rows = pssm.rows
-    text, words = attempt(fasta.write, given.records)
+    text, words = attempt(fasta.write, dataset.records)
     if text is None:
         assert "neither 'site' nor 'O'" in words or "one character" in words
         return
-    mark = next((record.rows.mark for record in given.records if record.rows), "#")
+    mark = next((record.rows.mark for record in dataset.records if record.rows), "#")
     again = read(text, mark=mark)
-    assert_same(again, given)
+    assert_same(again, dataset)
     assert fasta.write(again.records) == text
 
 

@@ -94,9 +94,9 @@ def test_the_n_best_are_the_first_of_all(scores, n):
             [value for _, value in listed], [value for value, _ in everything[:n]], rtol=1e-12, atol=1e-9
         )
         value_of = {tuple(roles(size, segments)): value for value, segments in everything}
-        assert len({tuple(own) for own, _ in listed}) == len(listed)
-        for own, value in listed:
-            assert value_of[tuple(own)] == pytest.approx(value, abs=1e-9, rel=1e-12)
+        assert len({tuple(labels) for labels, _ in listed}) == len(listed)
+        for labels, value in listed:
+            assert value_of[tuple(labels)] == pytest.approx(value, abs=1e-9, rel=1e-12)
 
 
 LABELS = {
@@ -122,8 +122,8 @@ def test_known_labels_leave_what_agrees_with_them(scheme, seed, data):
     for i, (a, b) in enumerate(pairwise(scores.offsets)):
         one = scores._replace(offsets=np.array([a, b]))
 
-        def agrees(own, known=known[a:b]):
-            named = of_role[own]
+        def agrees(role, known=known[a:b]):
+            named = of_role[role]
             return bool((named >= 0).all() and ((known < 0) | (named == known)).all())
 
         # labels that there are none for are not forbidden by the limits, but by the model
@@ -137,7 +137,7 @@ def test_known_labels_leave_what_agrees_with_them(scheme, seed, data):
         assert log_partition(one, limits)[0] == pytest.approx(logsumexp([value for value, _ in listed]))
         assert nbest(one, 1, limits)[0][0][1] == pytest.approx(listed[0][0])
         marginals = expectations(one, limits)
-        p = sum(np.exp(value - marginals.log_z[0]) for value, own in listed if own[0][0] == 0)
+        p = sum(np.exp(value - marginals.log_z[0]) for value, role in listed if role[0][0] == 0)
         assert marginals.inside[a, 0] == pytest.approx(p, abs=1e-9)
 
 

@@ -112,13 +112,13 @@ def test_a_match_is_the_stretch_that_carries_half_of_the_kernel() -> None:
 def test_matches_of_trees_and_dags_grow_along_edges() -> None:
     tree = Tree(list("rabc"), [-1, 0, 0, 2])
     dag = Dag(list("rabc"), [(0, 1), (0, 2), (2, 3), (1, 3)])
-    wanted = {"tree": [(0, 0), (1, 1), (2, 2), (3, 3)], "dag": [(0, 0), (2, 2), (3, 3)]}
+    expected = {"tree": [(0, 0), (1, 1), (2, 2), (3, 3)], "dag": [(0, 0), (2, 2), (3, 3)]}
     for x in (tree, dag):
         model = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=4.0)
         model.fit([x, type(x)(list("uvwx"), x.heads if x is tree else x.edges)], [list("NNVN"), list("NNNN")])
         voice = model.explain(x, 2).chosen.voices[0]
         assert (voice.structure, voice.node) == (0, 2)
-        assert voice.match == wanted[x.shape]
+        assert voice.match == expected[x.shape]
 
 
 def test_one_label_has_no_rival_and_nothing_learned_says_nothing() -> None:

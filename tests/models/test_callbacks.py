@@ -69,7 +69,7 @@ def test_what_a_callback_is_told_is_what_the_model_keeps(name, parameters):
         assert [record.gap for record in callback.seen] == [round.gap for round in model.history_]
         assert [record.objective for record in callback.seen] == [round.primal for round in model.history_]
     if name == "HMPerceptron":
-        assert [record.mistakes for record in callback.seen] == [found.nodes for found in model.mistakes_]
+        assert [record.mistakes for record in callback.seen] == [counts.nodes for counts in model.mistakes_]
     if name == "Reranker":
         assert [record.mistakes for record in callback.seen] == model.mistakes_
 

@@ -47,9 +47,9 @@ class Plain:
                 counts[key] = counts.get(key, 0) + 1
         return counts
 
-    def best(self, weights, words, heads, given):
+    def best(self, weights, words, heads, known):
         """The best labeling that agrees with given labels; the first of equals, parents first."""
-        choices = [self.classes if label is None else [label] for label in given]
+        choices = [self.classes if label is None else [label] for label in known]
 
         def rank(labels):
             score = sum(n * weights.get(key, 0) for key, n in self.phi(words, heads, labels).items())
@@ -200,8 +200,8 @@ def test_what_was_learned_can_be_told(kernel, average):
     assert all(m.shape == (len(x), 3) for m, x in zip(marginals, X, strict=True))
     np.testing.assert_allclose(np.concatenate(marginals).sum(axis=1), 1.0)
     best = model.predict_nbest(X, 3)
-    assert [found[0][0] for found in best] == model.predict(X).tolist()
-    assert all(len(found) == 3 and found[0][1] >= found[1][1] >= found[2][1] for found in best)
+    assert [ranked[0][0] for ranked in best] == model.predict(X).tolist()
+    assert all(len(ranked) == 3 and ranked[0][1] >= ranked[1][1] >= ranked[2][1] for ranked in best)
     known = [[None, "LOC", None, None], [None] * 3, [None] * 2, [None] * 4]
     assert model.predict(X, known=known)[0][1] == "LOC"
     assert model.predict_marginals(X, known=known)[0][1].tolist() == [1.0, 0.0, 0.0]
@@ -326,11 +326,11 @@ def test_progress(capsys):
 def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
     run, left = WholePrimal.run, [2]
 
-    def interrupted(self, which, result):
+    def interrupted(self, structures, result):
         left[0] -= 1
         if not left[0]:
             raise KeyboardInterrupt
-        run(self, which, result)
+        run(self, structures, result)
 
     monkeypatch.setattr(WholePrimal, "run", interrupted)
     model = HMPerceptron(average=average, random_state=0)
@@ -351,19 +351,19 @@ def test_an_epoch_that_an_interrupt_left_is_brought_to_its_end(monkeypatch, aver
     """An interrupt comes between compiled functions: before an epoch, within it or after it."""
     run, runs = WholePrimal.run, []
 
-    def interrupted(self, which, result):
-        runs.append(len(which))
-        run(self, which[:learned] if len(runs) == 3 else which, result)
+    def interrupted(self, structures, result):
+        runs.append(len(structures))
+        run(self, structures[:learned] if len(runs) == 3 else structures, result)
         if len(runs) == 3:
             raise KeyboardInterrupt
 
     epochs = 2 if not learned else 3
-    given = {"average": average, "random_state": 0}
+    parameters = {"average": average, "random_state": 0}
     x, y = X * 2, [*Y, *([label if label != "PER" else "LOC" for label in labels] for labels in Y)]
-    alone = HMPerceptron(epochs=epochs, **given).fit(x, y)
+    alone = HMPerceptron(epochs=epochs, **parameters).fit(x, y)
     monkeypatch.setattr(WholePrimal, "run", interrupted)
     with pytest.warns(ConvergenceWarning, match=f"those after {epochs} epochs"):
-        model = HMPerceptron(epochs=10, **given).fit(x, y)
+        model = HMPerceptron(epochs=10, **parameters).fit(x, y)
     assert model.mistakes_ == alone.mistakes_
     np.testing.assert_array_equal(model.weights_, alone.weights_)
 
@@ -431,13 +431,13 @@ def test_integer_ids_are_names_only(renamed):
     """No id is mistaken for a boundary mark, and ids may be of any size."""
     X, y = [[0, 1, 2, 0], [2, 0], [1, 2, 2]], [["A", "B", "B", "A"], ["B", "A"], ["A", "A", "B"]]
     new = [[0, 2], [1, 1, 0]]
-    found = [
+    outcomes = [
         HMPerceptron(kernel=Delta(), window=1)
         .fit([[names[x] for x in s] for s in X], y)
         .predict_marginals([[names[x] for x in s] for s in new])
         for names in ({0: 0, 1: 1, 2: 2}, renamed)
     ]
-    for ours, theirs in zip(*found, strict=True):
+    for ours, theirs in zip(*outcomes, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

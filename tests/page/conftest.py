@@ -30,8 +30,8 @@ ME = Step("me", "tab")
 
 def add_file(store, path, labels=(), nodes=False, **options):
     """Add a file to a store as the command does."""
-    format, found = importing.format_for(str(path), options.pop("format", None))
-    reading = found | options
+    format, detected = importing.format_for(str(path), options.pop("format", None))
+    reading = detected | options
     data = read(path, format.name, **format.from_command(reading))
     reading |= {"format": format.name} | format.options_to_store(data)
     added = importing.add(
@@ -55,11 +55,11 @@ def text(tmp_path):
 
 @pytest.fixture
 def store(tmp_path, text):
-    found = Store(tmp_path / "news.db", create=True)
-    add_file(found, text, ["PER", "LOC"])
-    found.set_about("learner", "kernel")
-    yield found
-    found.close()
+    news = Store(tmp_path / "news.db", create=True)
+    add_file(news, text, ["PER", "LOC"])
+    news.set_about("learner", "kernel")
+    yield news
+    news.close()
 
 
 class Page:
@@ -105,8 +105,8 @@ class Page:
 
 @pytest.fixture
 def page(store):
-    with Page(store) as found:
-        yield found
+    with Page(store) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -115,9 +115,9 @@ def browser():
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed (apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def opened(browser):
             contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
         page.goto(served.entrance)
         if at:
             page.goto(served.address + at)

@@ -162,16 +162,16 @@ def test_axe_finds_nothing(width: int, scheme: str, served: Served, opened: Open
     screen = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "reduced_motion": "reduce"}
     served.teach()
     page = opened(served, **screen)
-    found = []
+    violated = []
     for view in VIEWS:
         page.goto(f"{served.address}#{view if view in ('sentences', 'doubts', 'progress') else 'label/3'}")
         look_at(page, view)
         # Scripts of the page's own origin alone may run; axe comes by the debugger, which may too.
         part = "dialog" if view in ("keys", "settings") else None
         violations = axe.run(page, context=part).response["violations"]
-        found += [(view, v["id"], v["nodes"][0]["html"]) for v in violations]
+        violated += [(view, v["id"], v["nodes"][0]["html"]) for v in violations]
         page.keyboard.press("Escape")
-    assert found == []
+    assert violated == []
 
 
 def look_at(page: Any, view: str) -> None:

@@ -68,7 +68,7 @@ def test_in_file_order(page):
 
 def test_learner_and_features_are_changed(page):
     state = page.get("state")
-    assert (state["features"], [found["name"] for found in state["feature_sets"]]) == (
+    assert (state["features"], [entry["name"] for entry in state["feature_sets"]]) == (
         "auto",
         ["auto", "text", "spelling", "word"],
     )
@@ -86,7 +86,7 @@ def test_learner_and_features_are_changed(page):
 
 
 @pytest.mark.parametrize(
-    ("observations", "given", "names"),
+    ("observations", "has_given_model", "names"),
     [
         (["M", "K"], False, ["auto", "protein", "dna", "word"]),
         ([("Ana", "NP")], False, ["auto", "text", "spelling", "word"]),
@@ -95,8 +95,8 @@ def test_learner_and_features_are_changed(page):
         (["Ana"], True, []),
     ],
 )
-def test_feature_sets_are_those_for_such_data(observations, given, names):
-    assert list(feature_sets_of(fuda.Sequence(observations), given)) == names
+def test_feature_sets_are_those_for_such_data(observations, has_given_model, names):
+    assert list(feature_sets_of(fuda.Sequence(observations), has_given_model)) == names
 
 
 def test_the_later_of_two_edits_is_refused_with_both(page):
@@ -169,15 +169,15 @@ def test_why_names_the_sentence_that_spoke(page):
     page.post("why", 400, id=1, start=0, end=1)
     page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
     page.taught()
-    found = page.post("why", id=4, start=0, end=1)
-    assert (found["chosen"], found["rival"] is not None) == ("PER", True)
-    voice = found["for"][0]
+    answer = page.post("why", id=4, start=0, end=1)
+    assert (answer["chosen"], answer["rival"] is not None) == ("PER", True)
+    voice = answer["for"][0]
     assert (voice["item"], voice["words"][voice["node"]], voice["label"]) == (1, "Ana", "PER")
     assert voice["node"] in voice["matched"]
-    assert voice["share"] == 1.0 or found["against"]
-    total = sum(v["value"] for v in found["for"] + found["against"]) + found["rest"]
-    assert total == pytest.approx(found["difference"])
-    assert "B-" not in json.dumps(found)
+    assert voice["share"] == 1.0 or answer["against"]
+    total = sum(v["value"] for v in answer["for"] + answer["against"]) + answer["rest"]
+    assert total == pytest.approx(answer["difference"])
+    assert "B-" not in json.dumps(answer)
     page.post("why", 400, id=4, start=0, end=99)
 
 
@@ -186,17 +186,17 @@ def test_why_of_features_has_a_sentence_that_has_them(page):
     page.accept(page.get("items/6")["item"], [])
     page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
     page.taught()
-    found = page.post("why", id=4, start=0, end=1)
-    own = next(voice for voice in found["for"] if voice["matched"] == [0])
-    assert (own["item"], own["node"], own["matched"], own["label"]) == (1, 0, [0], "PER")
-    assert own["words"][0] == "Ana"
-    assert own["text"].startswith("the word is “Ana”, ")
-    features = [tuple(voice["matched"]) for voice in found["for"] if voice["kind"] == "feature"]
+    answer = page.post("why", id=4, start=0, end=1)
+    entry = next(voice for voice in answer["for"] if voice["matched"] == [0])
+    assert (entry["item"], entry["node"], entry["matched"], entry["label"]) == (1, 0, [0], "PER")
+    assert entry["words"][0] == "Ana"
+    assert entry["text"].startswith("the word is “Ana”, ")
+    features = [tuple(voice["matched"]) for voice in answer["for"] if voice["kind"] == "feature"]
     assert len(set(features)) == len(features), "a word and its endings are one voice"
-    total = sum(v["value"] for v in found["for"] + found["against"]) + found["rest"]
-    assert total == pytest.approx(found["difference"])
-    assert all(voice["item"] in (None, 1, 6) for voice in found["for"] + found["against"])
-    assert found["text"].startswith("“Ana” is begin of PER rather than begin of LOC: ahead by ")
+    total = sum(v["value"] for v in answer["for"] + answer["against"]) + answer["rest"]
+    assert total == pytest.approx(answer["difference"])
+    assert all(voice["item"] in (None, 1, 6) for voice in answer["for"] + answer["against"])
+    assert answer["text"].startswith("“Ana” is begin of PER rather than begin of LOC: ahead by ")
 
 
 def test_a_correction_changes_what_was_explained(page):
@@ -216,8 +216,8 @@ def test_a_sentence_that_is_corrected_is_no_longer_evidence_for_its_old_label(pa
     page.accept(page.get("items/1")["item"], [(0, 1, "LOC")])
     page.taught()
     assert page.get("items/4")["item"]["spans"][0]["label"] == "LOC"
-    found = page.post("why", id=4, start=0, end=1)
-    assert not [voice for voice in found["against"] if (voice["item"], voice["label"]) == (1, "PER")]
+    answer = page.post("why", id=4, start=0, end=1)
+    assert not [voice for voice in answer["against"] if (voice["item"], voice["label"]) == (1, "PER")]
     assert same_predictions(predictions(page.api.teacher, page.store), rebuilt_predictions(page.store))
 
 
@@ -254,19 +254,19 @@ def test_progress(page):
     for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER"), (3, 4, "LOC")]), (4, [(0, 1, "PER")])):
         page.accept(page.get(f"items/{number}")["item"], spans)
         page.taught()
-    found = page.get("progress")
-    assert [point["n"] for point in found["points"]] == [1, 2], "the first was not predicted"
-    told = [more for *_, more in page.store.steps()]
-    assert told[0] == {}
-    hits, either = (sum(more[name] for more in told[1:]) for name in ("hits", "spans"))
-    assert found["measure"] == "f1"
-    assert found["points"][-1]["accuracy"] == pytest.approx(2 * hits / (hits + either))
-    assert found["corrected"] == sum(more["corrected"] for more in told[1:]) / 2
-    assert found["words"] == sum(m["right"] for m in told[1:]) / sum(m["words"] for m in told[1:])
-    assert all(p["low"] <= p["accuracy"] <= p["high"] for p in found["points"])
-    assert found["labels"] == [{"label": "PER", "count": 3}, {"label": "LOC", "count": 1}]
-    assert found["per_minute"] > 0
-    assert found["outlook"] is None
+    progress = page.get("progress")
+    assert [point["n"] for point in progress["points"]] == [1, 2], "the first was not predicted"
+    details = [more for *_, more in page.store.steps()]
+    assert details[0] == {}
+    hits, either = (sum(more[name] for more in details[1:]) for name in ("hits", "spans"))
+    assert progress["measure"] == "f1"
+    assert progress["points"][-1]["accuracy"] == pytest.approx(2 * hits / (hits + either))
+    assert progress["corrected"] == sum(more["corrected"] for more in details[1:]) / 2
+    assert progress["words"] == sum(m["right"] for m in details[1:]) / sum(m["words"] for m in details[1:])
+    assert all(p["low"] <= p["accuracy"] <= p["high"] for p in progress["points"])
+    assert progress["labels"] == [{"label": "PER", "count": 3}, {"label": "LOC", "count": 1}]
+    assert progress["per_minute"] > 0
+    assert progress["outlook"] is None
     page.post("undo")
     assert page.get("progress")["labels"][0]["count"] == 2
 
@@ -327,11 +327,11 @@ def test_doubts_are_found_and_go_when_corrected(tmp_path):
         }
         page.post("doubts")
         page.api.review._thread.join(PATIENCE)
-        found = page.get("doubts")
-        assert (found["ready"], found["progress"]) == (True, 1.0)
-        first = found["doubts"][0]
+        listed = page.get("doubts")
+        assert (listed["ready"], listed["progress"]) == (True, 1.0)
+        first = listed["doubts"][0]
         assert (first["id"], first["start"], first["given"], first["suggested"]) == (16, 1, "O", "LOC")
-        assert "B-" not in json.dumps(found)
+        assert "B-" not in json.dumps(listed)
         page.accept(page.get("items/16")["item"], [(1, 2, "LOC")])
         assert all(doubt["id"] != 16 for doubt in page.get("doubts")["doubts"])
     store.close()

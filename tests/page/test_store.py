@@ -224,9 +224,9 @@ def test_labels_of_a_file_are_taken_for_structures_without(tmp_path, store):
 def test_raw_text_is_told_from_columns(tmp_path, content, format):
     path = tmp_path / "some.txt"
     path.write_text(content)
-    found, options = importing.format_for(str(path), None)
-    assert found.name == format
-    assert len(read(path, found.name, **options).records) > 0
+    detected, options = importing.format_for(str(path), None)
+    assert detected.name == format
+    assert len(read(path, detected.name, **options).records) > 0
 
 
 def test_schemes_of_files_become_one(tmp_path):

@@ -462,8 +462,8 @@ def test_a_prior_that_labels_other_structures_is_refused(tmp_path):
     part.save(other)
     inner = take_apart(other.read_bytes())
     names = inner.texts["vocabularies.json"]
-    own = {"members", "format", "format_version", "fuda", "reading"}
-    whole.meta["parts"]["prior"] = {k: v for k, v in inner.meta.items() if k not in own} | {
+    of_files = {"members", "format", "format_version", "fuda", "reading"}
+    whole.meta["parts"]["prior"] = {k: v for k, v in inner.meta.items() if k not in of_files} | {
         "vocabularies": len(names)
     }
     arrays = {k: v for k, v in whole.arrays.items() if not k.startswith("prior__")}

@@ -86,9 +86,9 @@ def test_learning_from_nothing_is_refused():
 
 def test_words_in_the_same_places_are_alike():
     towns, names = ["Lima", "Oslo", "Bonn", "Rome"], ["Ana", "Eva", "Bo", "Tim"]
-    found = learn([[name, "lives", "in", town] for name in names for town in towns])
-    assert len({found.word_class(town) for town in towns}) == 1
-    assert found.word_class("Lima") != found.word_class("Ana")
-    assert found.word_class("Lima") != found.word_class("in")
-    alike, other = (found.vector("Lima") @ found.vector(word) for word in ("Oslo", "Ana"))
+    vectors = learn([[name, "lives", "in", town] for name in names for town in towns])
+    assert len({vectors.word_class(town) for town in towns}) == 1
+    assert vectors.word_class("Lima") != vectors.word_class("Ana")
+    assert vectors.word_class("Lima") != vectors.word_class("in")
+    alike, other = (vectors.vector("Lima") @ vectors.vector(word) for word in ("Oslo", "Ana"))
     assert alike > other

@@ -233,8 +233,8 @@ def test_kappa_and_epochs_are_those_by_tables(without_tables):
 
     expected = learned()
     without_tables()
-    for actual, wanted in zip(learned(), expected, strict=True):
-        np.testing.assert_array_equal(actual, wanted)
+    for actual, exact in zip(learned(), expected, strict=True):
+        np.testing.assert_array_equal(actual, exact)
 
 
 def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
