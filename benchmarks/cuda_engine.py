@@ -104,13 +104,13 @@ def _order(X: list[list[str]], y: list[list[str]]) -> Rows:
     for name in ("one order, with the first use", "one order", "one order"):
         began = time.perf_counter()
         machine = CudaEngine(problem)._machine
-        made = time.perf_counter() - began
+        preparation = time.perf_counter() - began
         epochs = _epochs(machine, [order], labels)
-        rows += _shown(epochs, f"{name}, {_EPOCHS} epochs; {made:.3f} s to make the engine")
+        rows += _shown(epochs, f"{name}, {_EPOCHS} epochs; {preparation:.3f} s to make the engine")
     pushed, seconds = np.array([(epoch.pushed, epoch.seconds) for epoch in epochs]).T
     slope, rest = np.polyfit(pushed, seconds, 1)
-    left = np.abs(slope * pushed + rest - seconds).max()
-    line = f"{1e6 * slope:.1f} µs a sentence + {1000 * rest:.2f} ms, off by at most {1000 * left:.2f} ms"
+    error = np.abs(slope * pushed + rest - seconds).max()
+    line = f"{1e6 * slope:.1f} µs a sentence + {1000 * rest:.2f} ms, off by at most {1000 * error:.2f} ms"
     return [*rows, ("… an epoch by its mistaken sentences", line)]
 
 

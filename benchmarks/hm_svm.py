@@ -79,8 +79,8 @@ def letters(degree: float, nine: float, fold: float, tol: float) -> dict[str, An
     pixels, bounds = np.unpackbits(data["pixels"], axis=1).astype(float), data["offsets"]
     X = [pixels[a:b] for a, b in itertools.pairwise(bounds)]
     y = [data["labels"][a:b].tolist() for a, b in itertools.pairwise(bounds)]
-    own = (data["folds"] == int(fold)) != bool(nine)
-    learn, test = np.flatnonzero(own), np.flatnonzero(~own)
+    is_learned = (data["folds"] == int(fold)) != bool(nine)
+    learn, test = np.flatnonzero(is_learned), np.flatnonzero(~is_learned)
     kernel, C = LETTER_KERNELS[int(degree)]
     began = time.perf_counter()
     model = HMSVM(kernel, C=C, rescale=True, features="word", window=0, tol=tol, random_state=0)

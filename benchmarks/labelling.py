@@ -39,9 +39,9 @@ Labels = list[list[str]]
 
 def corrections(gold: list[str], proposed: list[str]) -> int:
     """How many entities a person has to change, add or remove."""
-    right, given = entities(gold), entities(proposed)
-    stray = [s for s in given if not any(t[1] < s[2] and s[1] < t[2] for t in right)]
-    return sum(segment not in given for segment in right) + len(stray)
+    right, predicted = entities(gold), entities(proposed)
+    stray = [s for s in predicted if not any(t[1] < s[2] and s[1] < t[2] for t in right)]
+    return sum(segment not in predicted for segment in right) + len(stray)
 
 
 def data(corpus: str, part: str, seed: int) -> tuple[Labels, Labels, Labels, Labels]:
@@ -98,7 +98,7 @@ def label(corpus: str, order: str, part: str, seed: int, followed: int) -> dict[
     return run | {"ms": float(np.median(times or [0.0])), "seconds": time.perf_counter() - began}
 
 
-def one(job: tuple[str, str, str, int, int]) -> dict[str, Any]:
+def one_person(job: tuple[str, str, str, int, int]) -> dict[str, Any]:
     """The figures of one person, in a process of its own."""
     warnings.simplefilter("ignore")
     return label(*job)
@@ -149,7 +149,7 @@ def main() -> None:
     ]
     runs = []
     with get_context("spawn").Pool(options.jobs) as pool:
-        for run in pool.imap_unordered(one, jobs, chunksize=1):
+        for run in pool.imap_unordered(one_person, jobs, chunksize=1):
             runs.append(run)
             print(json.dumps(run), flush=True)
             if options.json is not None:

@@ -77,5 +77,5 @@ def _times(model: Any, sentences: list[list[str]]) -> list[float]:
 
 
 if __name__ == "__main__":
-    for what, figure in rows(sys.argv[1:]):
-        print(f"{what}: {figure}", flush=True)
+    for label, figure in rows(sys.argv[1:]):
+        print(f"{label}: {figure}", flush=True)

@@ -128,9 +128,9 @@ def _whole(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     predicted = model.set_params(**_POSTERIOR).predict(new)
     labels, entities = label_scores(truth, whole).micro.f1, entity_scores(truth, whole).micro.f1
-    one = time.perf_counter()
+    corrected_at = time.perf_counter()
     model.partial_fit(new[:1], truth[:1])
-    corrected = time.perf_counter() - one
+    corrected = time.perf_counter() - corrected_at
     return [
         ("esp.train, 8 epochs, word + spelling", f"{trained - began:.1f} s, {gigabytes:.2f} GB"),
         ("… mistakes of each epoch", ", ".join(map(str, model.mistakes_[:8]))),
@@ -151,5 +151,5 @@ def rows() -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    for what, figure in rows():
-        print(f"| {what} | {figure} |", flush=True)
+    for name, figure in rows():
+        print(f"| {name} | {figure} |", flush=True)

@@ -73,21 +73,21 @@ def compare(rounds: int = 5) -> list[tuple[str, str]]:
         measured["ours"].append(measure(__file__, "ours", 1, 0))
         measured["all"].append(measure(__file__, "theirs", 1))
 
-    def column(who: str, what: str) -> list[float]:
-        return [figures[what] for figures in measured[who]]
+    def column(contender: str, figure: str) -> list[float]:
+        return [figures[figure] for figures in measured[contender]]
 
-    f1 = " / ".join(f"{measured[who][0]['f1']:.2f}" for who in ("seen", "all", "ours"))
+    f1 = " / ".join(f"{measured[contender][0]['f1']:.2f}" for contender in ("seen", "all", "ours"))
     rows = [(f"{EPOCHS} epochs: entity F1 on testb, theirs / theirs with all pairs / ours", f1)]
     rows += [
-        (f"{EPOCHS} epochs: {whose} training, seconds", spread(column(who, "training")))
-        for who, whose in (("seen", "their"), ("all", "their (all pairs)"), ("ours", "our"))
+        (f"{EPOCHS} epochs: {whose} training, seconds", spread(column(contender, "training")))
+        for contender, whose in (("seen", "their"), ("all", "their (all pairs)"), ("ours", "our"))
     ]
     rows += [
-        (f"{EPOCHS} epochs: {what}{words}", ratio(column(who, what), column("ours", what)))
-        for who, words in (("seen", ""), ("all", ", their weights for all pairs"))
-        for what in ("training", "whole")
+        (f"{EPOCHS} epochs: {figure}{words}", ratio(column(contender, figure), column("ours", figure)))
+        for contender, words in (("seen", ""), ("all", ", their weights for all pairs"))
+        for figure in ("training", "whole")
     ]
-    memory = " / ".join(f"{measured[who][0]['megabytes']:.0f}" for who in ("seen", "all", "ours"))
+    memory = " / ".join(f"{measured[contender][0]['megabytes']:.0f}" for contender in ("seen", "all", "ours"))
     return [*rows, (f"{EPOCHS} epochs: peak memory, MB, theirs / all pairs / ours", memory), *by_order()]
 
 

@@ -62,8 +62,8 @@ def compare(rounds: int = 3) -> list[tuple[str, str]]:
         if not needed:
             continue
 
-        def column(who: str, what: str) -> list[float]:
-            return [figures[what] for figures in measured[who]]  # noqa: B023
+        def column(contender: str, figure: str) -> list[float]:
+            return [figures[figure] for figures in measured[contender]]  # noqa: B023
 
         first, last = measured["theirs"][0], measured["two"][-1]
         rows += [

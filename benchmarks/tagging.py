@@ -24,12 +24,12 @@ TIMES = 5  # predictions of the pruned model per round, which are short
 
 def seconds(model: Any, X: list[list[str]], times: int) -> tuple[float, float, Any]:
     """The least processor time of all threads, the least time by the clock, and the labels."""
-    taken = []
+    times_taken = []
     for _ in range(times):
         began = time.process_time(), time.perf_counter()
         predicted = model.predict(X)
-        taken.append((time.process_time() - began[0], time.perf_counter() - began[1]))
-    processor, clock = map(min, zip(*taken, strict=True))
+        times_taken.append((time.process_time() - began[0], time.perf_counter() - began[1]))
+    processor, clock = map(min, zip(*times_taken, strict=True))
     return processor, clock, predicted
 
 
@@ -44,9 +44,9 @@ def rows(path: str | None = None) -> list[tuple[str, str]]:
     least: dict[str, list[tuple[float, float]]] = {"whole": [], "pruned": []}
     for _ in range(ROUNDS):
         for name, model, times in (("whole", exact, 1), ("pruned", quick, TIMES)):
-            *taken, labels[name] = seconds(model, X, times)
-            least[name].append((taken[0], taken[1]))
-            speeds = (f"{tokens / t:,.0f}" for t in taken)
+            *best_times, labels[name] = seconds(model, X, times)
+            least[name].append((best_times[0], best_times[1]))
+            speeds = (f"{tokens / t:,.0f}" for t in best_times)
             f1 = entity_scores(y, labels[name]).micro.f1
             table.append(
                 (name, "{} tokens/s of processor time, {} by the clock, ".format(*speeds) + f"{f1:.4f}")
@@ -61,5 +61,5 @@ def rows(path: str | None = None) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    for what, figure in rows(*sys.argv[1:]):
-        print(f"{what}: {figure}", flush=True)
+    for label, figure in rows(*sys.argv[1:]):
+        print(f"{label}: {figure}", flush=True)

@@ -83,18 +83,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trees", type=int, default=300)
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), help="beginnings of names")
-    given = parser.parse_args()
-    names = [name for name in CONTENDERS if name.startswith(tuple(given.contenders))]
+    args = parser.parse_args()
+    names = [name for name in CONTENDERS if name.startswith(tuple(args.contenders))]
     figures: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for name in names:
-        for corpus in given.corpora:
-            for seed in range(given.seeds):
-                X, y = sample(corpus, "train", given.trees, seed)
-                new, wanted = sample(corpus, "dev", 500, seed)
+        for corpus in args.corpora:
+            for seed in range(args.seeds):
+                X, y = sample(corpus, "train", args.trees, seed)
+                new, gold = sample(corpus, "dev", 500, seed)
                 began = time.process_time()
                 model = CONTENDERS[name]().fit(shaped(name, X), y)
                 seconds = time.process_time() - began
-                accuracy = 100 * token_accuracy(wanted, model.predict(shaped(name, new)))
+                accuracy = 100 * token_accuracy(gold, model.predict(shaped(name, new)))
                 figures.setdefault((name, corpus), []).append((accuracy, seconds))
                 chosen = f"{getattr(model, 'parts_', '')} {getattr(model, 'mixing_', 0.0):.2f}"
                 print(f"{corpus} {seed} {name}: {accuracy:.2f} {seconds:.0f} s {chosen}", flush=True)

@@ -184,7 +184,7 @@ def _pruned(case: Case, model: Any) -> Any:
 
 def _combined(case: Case, model: Any) -> Any:
     """A model that decides by the scores of one and the marginals of another."""
-    members = [clone(one).fit(case.structures, case.labels) for one in (fuda.CRF(), fuda.HMM())]
+    members = [clone(member).fit(case.structures, case.labels) for member in (fuda.CRF(), fuda.HMM())]
     count = len(members[0].classes_)
     bias, pairs = np.zeros(count), np.zeros((count, count))
     model.best_ = Combination(members, Decoder(np.array([1.0, 0.5]), bias, pairs, None, (True, False)))

@@ -144,8 +144,8 @@ def _inject(operation: Operation, fault: Fault, n: int, folder: Path) -> None:
         assert "\n" not in str(error), f"not one line: {error}"
         assert str(folder) in str(error), f"no file is named: {error}"
     operation.check(error)
-    left = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
-    assert not left, f"temporary files are left: {left}"
+    temporary = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
+    assert not temporary, f"temporary files are left: {temporary}"
 
 
 @cache
@@ -177,8 +177,8 @@ def work(unit: Unit, seed: int, folder: Path) -> Findings:
     # Auto goes by the clock.
     runs = min(unit.runs, SAMPLE) if unit.group.startswith("Auto") else unit.runs
     chance, broken, counts = random.Random(f"{seed} {unit.group}"), list[str](), Counter[str]()
-    place, taken = folder / "folder", folder.parent / "taken"
-    taken.mkdir(exist_ok=True)
+    place, seen_before = folder / "folder", folder.parent / "taken"
+    seen_before.mkdir(exist_ok=True)
     for name, operation in groups(place)[unit.group]():
         kinds = (FILES if operation.uses_files else {}) | MEMORY
         dry = attempt(
@@ -194,7 +194,7 @@ def work(unit: Unit, seed: int, folder: Path) -> Findings:
             like = name if unit.every else name.removeprefix(unit.group)
             chosen = every_call(sites) if unit.every else calls_by_site(sites)
             for key, numbers in sorted(chance.sample(list(chosen.items()), min(runs, len(chosen)))):
-                if not is_first(f"{like} {words} {key}", taken):
+                if not is_first(f"{like} {words} {key}", seen_before):
                     continue
                 counts["sites"] += not unit.every
                 for n in numbers:

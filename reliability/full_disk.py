@@ -98,8 +98,8 @@ def is_refused(operation: Operation, pages: int, folder: Path) -> bool:
         operation.run()
     except (DataError, SystemExit) as raised:
         error = raised
-    left = [path.name for path in folder.iterdir() if path.name.endswith((".part", ".tmp"))]
-    assert not left, f"temporary files are left: {left}"
+    temporary = [path.name for path in folder.iterdir() if path.name.endswith((".part", ".tmp"))]
+    assert not temporary, f"temporary files are left: {temporary}"
     filler.unlink()
     if isinstance(error, DataError):
         assert "\n" not in str(error), f"not one line: {error}"
@@ -111,7 +111,7 @@ def is_refused(operation: Operation, pages: int, folder: Path) -> bool:
 def store_operations(folder: Path) -> Operations:
     """A store of the page is made, and answers are kept in it."""
     path = folder / "store.db"
-    kept: list[int] = []
+    acknowledged: list[int] = []
 
     def prepare() -> None:
         (folder / "data.conll").write_text(TEXT)
@@ -125,11 +125,11 @@ def store_operations(folder: Path) -> Operations:
         with closing(Store(path)) as store:
             for number, structure in enumerate(list(store.structures()), start=1):
                 store.step("accept", number, 0, ["O"] * len(structure), NOBODY)
-                kept.append(number)
+                acknowledged.append(number)
 
     def check_answers(error: Error) -> None:
         with closing(Store(path)) as store:
-            assert [number for *_, number, _ in store.steps()] == kept, "not what was acknowledged"
+            assert [number for *_, number, _ in store.steps()] == acknowledged, "not what was acknowledged"
             for item in store.items("source = 'person'"):
                 assert item.labels == ["O"] * len(item.record.structure), "other labels than were given"
 
@@ -160,8 +160,8 @@ def cache_operations(folder: Path) -> Operations:
 
 def all_groups(folder: Path) -> dict[str, Callable[[], Operations]]:
     """The operations of all campaigns, and those of this one."""
-    own = {"store": partial(store_operations, folder), "compiled code": partial(cache_operations, folder)}
-    return own | groups(folder)
+    further = {"store": partial(store_operations, folder), "compiled code": partial(cache_operations, folder)}
+    return further | groups(folder)
 
 
 def work(unit: str, seed: int, folder: Path) -> Findings:

@@ -166,8 +166,8 @@ def outcome(path: Path, structures: list[Any], expected: Any, seconds: float = S
     except TooSlow:
         return "broken: too slow", ""
     except Exception as error:  # the campaign reports whatever else is raised
-        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/fuda/" in frame.filename]
-        where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/fuda/" in frame.filename]
+        where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
         return f"broken: {type(error).__name__}", f"{where} {error}"
 
 
@@ -198,8 +198,8 @@ def _work(
         path.write_bytes(put_together(contents[name]))
         expected = answers(fuda.load(path), case.questions)
         for number in numbers:
-            data, what = mutated(_chance(seed, name, number), contents[name], list(contents.values()))
-            os.write(pipe, (json.dumps(["begin", number, what[:200]]) + "\n").encode())
+            data, changes = mutated(_chance(seed, name, number), contents[name], list(contents.values()))
+            os.write(pipe, (json.dumps(["begin", number, changes[:200]]) + "\n").encode())
             path.write_bytes(data)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             word, why = outcome(path, case.questions, expected, seconds)
@@ -257,19 +257,19 @@ def work(unit: tuple[str, range, Path], seed: int, folder: Path) -> Findings:
                 traceback.print_exc()
                 os._exit(3)
         os.close(write_end)
-        what = ""
+        changes = ""
         for kind, number, word, *why in _lines(read_end, pid):
             if kind == "begin":
-                what = word
+                changes = word
                 continue
             first, seconds = number + 1, [SECONDS]
-            report(number, word, f"[{what}] {why[0]}")
+            report(number, word, f"[{changes}] {why[0]}")
         os.close(read_end)
         _, status = os.waitpid(pid, 0)
         if os.waitstatus_to_exitcode(status) == _SLOW and len(seconds) < len(_PATIENCE):
             seconds.append(_PATIENCE[len(seconds)])
         elif status and first < numbers.stop:
-            report(first, f"broken: ended with {os.waitstatus_to_exitcode(status)}", f"[{what}]")
+            report(first, f"broken: ended with {os.waitstatus_to_exitcode(status)}", f"[{changes}]")
             first, seconds = first + 1, [SECONDS]
     print(f"{name}, {numbers}: {dict(sorted(counts.items()))}", file=sys.stderr, flush=True)
     return Findings(broken, counts + Counter({"files": len(numbers)}))

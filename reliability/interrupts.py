@@ -49,10 +49,10 @@ class Broken(Exception):
     """A promise that was not kept."""
 
 
-def check(kept: bool, what: str) -> None:
+def check(is_kept: bool, problem: str) -> None:
     """Raise Broken where a promise was not kept."""
-    if not kept:
-        raise Broken(what)
+    if not is_kept:
+        raise Broken(problem)
 
 
 def interrupted(work: Callable[[], object], seconds: float, number: int) -> bool:

@@ -109,8 +109,8 @@ def work(unit: tuple[str, int], seed: int, folder: Path) -> Findings:
             chain.restart()
         counts["fits resumed to identical bytes"] += bool(number) and not killed and not problem
         number = number + 1 if killed and not problem else 0
-    left = list(folder.glob(".*"))
-    counts["temporary files left by kills"] += len(left)
+    temporary = list(folder.glob(".*"))
+    counts["temporary files left by kills"] += len(temporary)
     print(f"{name}: {counts['kills']} kills", file=sys.stderr, flush=True)
     return Findings(broken, counts)
 

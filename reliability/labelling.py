@@ -55,15 +55,15 @@ class Person:
 
     def step(self) -> dict[str, Any] | None:
         """Do one thing: the state of the structure that was acknowledged."""
-        what = self.chance.random()
-        if what < 0.1:
+        draw = self.chance.random()
+        if draw < 0.1:
             return self.ask("undo")["item"]
-        done = self.client.get("/api/items?status=done&limit=200").json()["items"] if what < 0.2 else []
+        done = self.client.get("/api/items?status=done&limit=200").json()["items"] if draw < 0.2 else []
         item = self.chance.choice(done) if done else self.ask("next")["item"]
         if item is None:
             return None
         item = self.client.get(f"/api/items/{item['id']}?tab=person").json()["item"]
-        if what > 0.9:
+        if draw > 0.9:
             return self.ask(f"items/{item['id']}/skip", version=item["version"])["item"]
         spans = self.gold[item["id"]][: self.chance.randint(0, 4)] if done else self.gold[item["id"]]
         return self.ask(f"items/{item['id']}/accept", version=item["version"], spans=spans)["item"]

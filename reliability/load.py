@@ -163,9 +163,9 @@ def measured(learner: str, case: str, share: float, limit: int) -> dict[str, Any
 
 def in_a_process(learner: str, case: str, share: float, limit: int, seconds: int) -> dict[str, Any]:
     """What `measured` finds in a new process, or how that ended."""
-    one = [sys.executable, "-m", "reliability.load", "--one", learner, case]
-    how = ["--share", str(share), "--limit", str(limit), "--seconds", str(seconds)]
-    ended = subprocess.run([*one, *how], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "reliability.load", "--one", learner, case]
+    limits = ["--share", str(share), "--limit", str(limit), "--seconds", str(seconds)]
+    ended = subprocess.run([*command, *limits], capture_output=True, text=True, check=False)
     if ended.returncode == -signal.SIGXCPU:
         return {"broken": f"no answer within {seconds:g} s"}
     if ended.returncode:
@@ -215,8 +215,8 @@ def main() -> int:
             for case in cases
         }
         for case, answers in waiting.items():
-            _, full, what = CASES[case]
-            row = [f"{max(10, int(full * args.share)):,} {what}"]
+            _, full, unit = CASES[case]
+            row = [f"{max(10, int(full * args.share)):,} {unit}"]
             for learner, answer in zip(learners, answers, strict=True):
                 figures = answer.result()
                 broken += "broken" in figures

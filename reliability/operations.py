@@ -250,10 +250,10 @@ def make_store(folder: Path) -> None:
 def _own_streams() -> Iterator[None]:
     """Restore the standard streams after the block."""
     sys.stdout.flush()
-    kept = [os.dup(1), os.dup(2)]
+    streams = [os.dup(1), os.dup(2)]
     try:
         yield
     finally:
-        for handle, copy in enumerate(kept, 1):
+        for handle, copy in enumerate(streams, 1):
             os.dup2(copy, handle)
             os.close(copy)

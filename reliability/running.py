@@ -84,5 +84,5 @@ def run(doc: str | None, runs: int, units: Callable[[int, int], list[Any]], work
 
 def summary(findings: Findings) -> str:
     """Findings in words."""
-    counts = ", ".join(f"{count:,} {what}" for what, count in sorted(findings.counts.items()))
+    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(findings.counts.items()))
     return f"{counts}, {len(findings.broken)} broken"

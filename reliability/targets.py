@@ -136,12 +136,13 @@ def graph(data: bytes) -> None:
 def template(data: bytes) -> None:
     """A template, and the features of two sentences by it."""
     with refusals():
-        made = Template(data[1:].decode("utf-8", "replace"), "t")
-        if Template(made.text, "t").lines != made.lines and len(made.lines) != len(Template(made.text).lines):
+        parsed = Template(data[1:].decode("utf-8", "replace"), "t")
+        again = Template(parsed.text, "t")
+        if again.lines != parsed.lines and len(again.lines) != len(parsed.lines):
             raise Broken("the text of a template gives another template")
-        encoder = make_encoder(made, 0)
+        encoder = make_encoder(parsed, 0)
         encoder.fit([Sequence([(word, word[::-1]) for word in words]) for words in WORDS])
-        again = make_encoder(made, 0)
+        again = make_encoder(parsed, 0)
         again.restore(encoder.vocabularies(), encoder.observations)
 
 
@@ -152,10 +153,10 @@ def kernel(data: bytes) -> None:
             value = json.loads(data[1:].decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             return
-        made = from_json(value)
-        if repr(from_json(json.loads(json.dumps(made.to_json())))) != repr(made):
-            raise Broken(f"{made!r} is stored as {made.to_json()}")
-        model = fuda.HMSVM(kernel=made, max_iter=2, n_jobs=1)
+        parsed = from_json(value)
+        if repr(from_json(json.loads(json.dumps(parsed.to_json())))) != repr(parsed):
+            raise Broken(f"{parsed!r} is stored as {parsed.to_json()}")
+        model = fuda.HMSVM(kernel=parsed, max_iter=2, n_jobs=1)
         words: list[Any] = [[len(word) for word in words] for words in WORDS] if data[0] % 2 else WORDS
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -223,9 +223,9 @@ def test_standard_input_that_does_not_block_ends_where_it_ends(monkeypatch):
     waits = threading.Event()
     select_ = select.select
 
-    def selected(*given):
+    def selected(*arguments):
         waits.set()
-        return select_(*given)
+        return select_(*arguments)
 
     def feed():
         with open(target, "wb", buffering=0) as pipe:

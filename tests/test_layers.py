@@ -74,10 +74,10 @@ def test_every_unit_has_a_layer():
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_imports_go_downwards(path):
-    own = path.parts[0].removesuffix(".py")
-    others = {unit(name) for name in imported(path)} - {own}
-    upward = {other for other in others if LEVEL[other] >= LEVEL[own]}
-    assert not upward, f"{path} imports {sorted(upward)}, which do not lie below {own}"
+    package = path.parts[0].removesuffix(".py")
+    others = {unit(name) for name in imported(path)} - {package}
+    upward = {other for other in others if LEVEL[other] >= LEVEL[package]}
+    assert not upward, f"{path} imports {sorted(upward)}, which do not lie below {package}"
 
 
 def test_there_are_no_cycles():

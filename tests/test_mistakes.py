@@ -27,7 +27,7 @@ def test_entities_by_what_happened_to_them():
 def test_all_is_counted_once(nodes):
     truth, guess, new = ([[node[k] for node in nodes] for nodes in nodes] for k in range(3))
     report = evaluate(truth, guess)
-    mistakes = find_mistakes(truth, guess, report, [np.array(own, dtype=bool) for own in new])
+    mistakes = find_mistakes(truth, guess, report, [np.array(flags, dtype=bool) for flags in new])
     assert sum(len(c.places) for c in mistakes.confusions) == report.tokens - report.correct
     for c in mistakes.confusions:
         for i, t in c.places:

@@ -53,7 +53,7 @@ def test_tables_are_shared_not_copied():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ((["a", "a"], [[1.0], [2.0]]), "not strings that all differ"),
         ((["a"], [[1.0], [2.0]]), "one row per word"),
@@ -65,9 +65,9 @@ def test_tables_are_shared_not_copied():
         ((["a"], [[1.0]], ["012"]), "not a text of bits"),
     ],
 )
-def test_bad_tables_are_refused(given, message):
+def test_bad_tables_are_refused(arguments, message):
     with pytest.raises(DataError, match=message):
-        Vectors(*given)
+        Vectors(*arguments)
 
 
 def test_bad_sets_and_observations_are_refused():
