@@ -1,4 +1,4 @@
-"""Syntactic functions of the nodes of dependency trees: what the parts of trees are worth.
+"""Syntactic functions of the nodes of dependency trees, by the parts of trees that match.
 
 Learns from a few hundred random trees of a UD treebank (FORM alone) and labels nodes of others
 with their DEPREL. Prints a line per fit, and the table of docs/models/trees.md: mean accuracy over

@@ -108,7 +108,7 @@ def attempt(operation: Operation, fault: Fault, n: int, folder: Path) -> Attempt
                 operation.prepare()
                 _inject(operation, fault, n, folder)
                 code = 0
-            except BaseException:  # told by exit code and story; the process must end here
+            except BaseException:  # reported by exit code and story; the process must end here
                 traceback.print_exc(file=stream)
             finally:
                 stream.flush()

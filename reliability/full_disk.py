@@ -81,7 +81,7 @@ def attempt(operation: Operation, pages: int, folder: Path) -> tuple[str, str]:
             try:
                 operation.prepare()
                 code = int(is_refused(operation, pages, folder))
-            except BaseException:  # told by exit code and story; the process must end here
+            except BaseException:  # reported by exit code and story; the process must end here
                 traceback.print_exc(file=stream)
             finally:
                 stream.flush()

@@ -58,7 +58,7 @@ def _json(value: Any) -> bytes:
 
 
 def put_together(content: Content, rng: Random | None = None) -> bytes:
-    """The sealed file of a content; with `rng`, its list of members or its bytes may lie."""
+    """The sealed file of a content; with `rng`, its list of members or its bytes may be false."""
     members = {name: _json(value) for name, value in content.texts.items()}
     listed: dict[str, Any] = {name: {"bytes": len(data)} for name, data in members.items()}
     for name, array in sorted(content.arrays.items()):
@@ -266,7 +266,7 @@ def mutated(rng: Random, content: Content, others: list[Content]) -> tuple[bytes
                 changes.append("another part")
             elif kind < 0.96:
                 false_sizes = rng
-                changes.append("lie")
+                changes.append("forged")
             else:
                 changes.append("bytes")
         except (TypeError, KeyError, AttributeError, IndexError, ValueError):

@@ -63,7 +63,7 @@ def learner_operations(name: str, case: Case, folder: Path) -> Operations:
 
 
 def empty(folder: Path) -> None:
-    """Make a folder, or remove what it holds; it may be a disk of its own."""
+    """Make a folder, or empty it; it may be a disk of its own."""
     folder.mkdir(exist_ok=True)
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -225,7 +225,7 @@ def _command(arguments: list[str], folder: Path, old: bytes | None) -> Operation
         expected = target.read_bytes()
 
     def check(error: Error) -> None:
-        sys.stdout.flush()  # nothing is left for the end of the process, when it could not be told
+        sys.stdout.flush()  # nothing is left for the end of the process, when it could not be reported
         lines = errors.read_text().splitlines()
         assert isinstance(error, SystemExit), error
         content = target.read_bytes() if target.exists() else None

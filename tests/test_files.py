@@ -149,7 +149,7 @@ def test_a_name_as_long_as_the_system_allows(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_the_first_error_is_told_where_the_temporary_file_cannot_be_removed(tmp_path, monkeypatch):
+def test_the_first_error_is_raised_where_the_temporary_file_cannot_be_removed(tmp_path, monkeypatch):
     def fail(number):
         raise OSError(number, os.strerror(number))
 

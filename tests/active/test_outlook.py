@@ -66,7 +66,7 @@ def test_the_band_of_the_gain_covers_the_truth_in_most_curves(a, b, floor):
     assert np.mean(covered) >= 0.8  # of 90 %
 
 
-def test_nothing_is_told_from_too_little():
+def test_nothing_is_estimated_from_too_little():
     assert outlook([3] * 10, [5] * 10) is None
     assert outlook([5] * 100, [5] * 100) is None
 

@@ -103,7 +103,7 @@ def test_it_ends_by_a_signal_and_goes_on_where_it_was(text, run):
         (["news.txt", "--store", "news.txt"], "not a usable store"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(text, run, monkeypatch, arguments, words):
+def test_what_is_impossible_is_reported_in_one_line(text, run, monkeypatch, arguments, words):
     monkeypatch.chdir(text.parent)
     result = run("label", *arguments)
     assert result.code == 2
@@ -112,7 +112,7 @@ def test_what_cannot_be_is_said_in_a_line(text, run, monkeypatch, arguments, wor
     assert os.listdir(text.parent) == ["news.txt"], "no store is left"
 
 
-def test_a_port_in_use_is_said(text, run):
+def test_a_port_in_use_is_reported(text, run):
     with socket.socket() as in_use:
         in_use.bind(("127.0.0.1", 0))
         in_use.listen()

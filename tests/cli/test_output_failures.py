@@ -155,7 +155,7 @@ def test_a_damaged_checkpoint_is_named_with_the_remedy(run, places, tmp_path):
 
 
 @pytest.mark.parametrize("line", ["train {conll} -o {out} --template {template}", "tag {model} {conll}"])
-def test_running_out_of_memory_is_told_in_one_line(run, places, monkeypatch, line):
+def test_running_out_of_memory_is_reported_in_one_line(run, places, monkeypatch, line):
     from fuda import HMM
 
     def fail(*_):

@@ -186,7 +186,7 @@ def test_what_a_model_does_not_have(run, places, tmp_path):
         assert words in result.err
 
 
-def test_what_an_earlier_run_said_is_not_kept(run, models, tmp_path):
+def test_what_an_earlier_run_wrote_is_not_kept(run, models, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"observations": ["Ana"], "nbest": [1], "marginals": [2], "id": 3}\n')
     assert json.loads(run("tag", models["jsonl"], path).out) == {

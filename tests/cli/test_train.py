@@ -65,7 +65,7 @@ def test_values_are_literals_where_they_are_no_kernels_or_learners():
         ("kernel", "crf", "there is no kernel 'crf'"),
     ],
 )
-def test_what_is_no_value_is_said(name, text, message):
+def test_what_is_not_a_value_is_refused(name, text, message):
     with pytest.raises(DataError, match=message):
         parameter(name, text)
 

@@ -237,7 +237,7 @@ def test_contributions_are_what_they_are_called():
     assert by_text[transition] == pytest.approx(model.transitions_[row, a] - model.transitions_[row, b])
 
 
-def test_kernel_models_name_the_positions_that_speak():
+def test_kernel_models_name_the_positions_that_are_evidence():
     X, y = [["in", "Lima", "now"], ["in", "Ana"]], [["O", "LOC", "O"], ["O", "PER"]]
     for model in (HMSVM(Polynomial(2), features="word"), HMPerceptron(Polynomial(2), features="word")):
         explanation = model.fit(X, y).explain(["in", "Lima", "now"], 1)
@@ -249,11 +249,11 @@ def test_kernel_models_name_the_positions_that_speak():
         assert "in [Lima] now  (structure 0, node 1)" in str(explanation)
 
 
-def test_the_transitions_of_a_prior_are_told_apart_from_its_scores():
-    for name, told in (("marginalized Viterbi", True), ("marginalized prior", False)):
+def test_the_transitions_of_a_prior_are_distinguished_from_its_scores():
+    for name, is_apart in (("marginalized Viterbi", True), ("marginalized prior", False)):
         explanation = fitted(name, "sequence").explain(["Ana", "eats"], 0)
         (text,) = [c.text for c in explanation.contributions if c.kind == "prior"]
-        assert text.endswith(", apart from its transitions") is told
+        assert text.endswith(", apart from its transitions") is is_apart
 
 
 def test_a_label_without_an_alternative_has_no_rival():

@@ -57,7 +57,7 @@ def test_no_labels():
     assert read(">a\nACGT\nA\n").y is None
 
 
-def test_a_broken_label_line_is_never_taken_for_residues():
+def test_a_broken_label_line_is_never_read_as_residues():
     with pytest.raises(DataError, match=r"f.fasta:6: 1 labels for 2 residues"):
         read(">p1\nMKVLA\nCHHHC\n>p2\nMK\nC\n")
     with pytest.raises(DataError, match=r"f.fasta:3: 3 labels for 2 residues"):
@@ -131,7 +131,7 @@ SETS = (
 @PROPERTY
 @given(st.data())
 def test_whatever_is_written_reads_back(data):
-    """With no more said than the mark; also after files read in any form, by any mark."""
+    """With no option but the mark; also after files read in any form, by any mark."""
     labels = st.sampled_from(data.draw(st.sampled_from(SETS)))
     dataset = data.draw(datasets(residues, labels))
     if form := data.draw(st.sampled_from(["", *fasta.MODES[1:]])):  # rows as that form leaves them

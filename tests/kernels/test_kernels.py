@@ -264,7 +264,7 @@ def test_parameters_are_reached_through_the_algebra():
         (Precomputed([[1.0, 0.5], [0.2, 1.0]]), "gives 0.5 for id 0 and id 1, but 0.2 the other way"),
     ],
 )
-def test_what_is_no_kernel_is_said(value, message):
+def test_what_is_not_a_kernel_is_refused(value, message):
     with pytest.raises(DataError, match=message):
         as_kernel(value)
 
@@ -278,7 +278,7 @@ def test_what_is_no_kernel_is_said(value, message):
         (lambda a, b: -1.0, "gives -1.0 for the observation of Ana with itself"),
     ],
 )
-def test_a_kernel_that_is_none_on_the_data_is_said(function, message):
+def test_a_kernel_that_is_not_one_on_the_data_is_refused(function, message):
     p = points_of(["Ana", "Bo"])
     with pytest.raises(DataError, match=message):
         check_kernel(Function(function), p, lambda i: p.observations[i])
@@ -298,7 +298,7 @@ def test_a_kernel_that_is_none_on_the_data_is_said(function, message):
         {"type": "Function", "function": "os.system"},
     ],
 )
-def test_what_describes_no_kernel_is_said(value):
+def test_what_describes_no_kernel_is_refused(value):
     with pytest.raises(DataError):
         from_json(value)
 
@@ -397,7 +397,7 @@ def test_kernels_are_parsed_from_short_texts():
         ("linear" + ".normalized()" * 3000, "nested|is not an expression"),
     ],
 )
-def test_what_is_no_text_of_a_kernel_is_said(text, message):
+def test_what_is_not_the_text_of_a_kernel_is_refused(text, message):
     with pytest.raises(DataError, match=message):
         parse_kernel(text)
 

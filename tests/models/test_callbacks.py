@@ -60,7 +60,7 @@ def test_a_callback_is_called_after_every_iteration(name, parameters):
 
 @iterative
 @pytest.mark.filterwarnings("ignore:.*has not converged")
-def test_what_a_callback_is_told_is_what_the_model_keeps(name, parameters):
+def test_callbacks_get_what_the_model_stores(name, parameters):
     callback = Recorder()
     model = make(name, **parameters, callback=callback).fit(X, Y)
     if hasattr(model, "result_"):

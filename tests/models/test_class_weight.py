@@ -87,7 +87,7 @@ def test_integers_are_labels_too(tmp_path):
         (MEMM(class_weight={"Z": 2.0}), "the label 'Z' is not in the data; known are 'N', 'S'"),
     ],
 )
-def test_what_is_no_weight_is_said(model, message):
+def test_what_is_not_a_weight_is_refused(model, message):
     with pytest.raises(DataError, match=message):
         model.fit(X, Y)
 

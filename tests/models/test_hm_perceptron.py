@@ -189,7 +189,7 @@ def test_integer_features_with_values_and_trees_over_windows():
     "kernel", [None, Linear(), 1.0 * Linear(), Polynomial(2).normalized(), RBF(0.5), Delta()]
 )
 @pytest.mark.parametrize("average", [True, False, "voted"])
-def test_what_was_learned_can_be_told(kernel, average):
+def test_what_was_learned_can_be_explained(kernel, average):
     model = HMPerceptron(kernel=kernel, average=average, random_state=0).fit(X, Y)
     assert model.mistakes_[-1] == (0, 0)  # and so it stopped
     assert len(model.mistakes_) < 10

@@ -164,7 +164,7 @@ def test_results_do_not_depend_on_threads_and_are_repeated() -> None:
     assert one.support_ == two.support_
 
 
-def test_too_few_epochs_are_said() -> None:
+def test_too_few_epochs_are_reported() -> None:
     with pytest.warns(ConvergenceWarning, match="after 1 epochs the duality gap is .*; allow more epochs"):
         fitted(SHAPES["sequence"], C=100.0, epochs=1)
 

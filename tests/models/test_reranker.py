@@ -21,7 +21,7 @@ from fuda.models.memm import MEMM
 from fuda.models.reranker import Reranker
 from fuda.training import ranking
 
-# The last label is told by the first word, too far away for a model of label pairs.
+# The last label depends on the first word, too far away for a model of label pairs.
 LABELS = {"p": "A", "q": "B"}
 X = [[key, *middle, "z"] for middle in itertools.product("uvw", repeat=2) for key in LABELS]
 Y = [["O", "O", "O", LABELS[x[0]]] for x in X]
@@ -137,7 +137,7 @@ def test_equal_structures_share_rows_and_coefficients(structures, y, average, mo
     assert model.predict(structures).tolist() == alone
 
 
-def test_what_an_epoch_will_take_is_told_where_it_is_long(monkeypatch):
+def test_the_time_of_an_epoch_is_announced_where_it_is_long(monkeypatch):
     """By a clock in which a second has passed each time that one looks."""
     model, clock = small(epochs=2), itertools.count()
     monkeypatch.setattr(ranking, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))

@@ -42,7 +42,7 @@ def add_file(store, path, labels=(), nodes=False, **options):
 
 
 def full(store, is_full=True):
-    """Let a store have no more room, or enough again."""
+    """Let the disk of a store be full, or have space again."""
     store._writer.execute(f"PRAGMA max_page_count = {1 if is_full else 1 << 30}")
 
 
@@ -150,6 +150,5 @@ def opened(browser):
     yield open_page
     for context in contexts:
         context.close()
-    # Refusals and lost connections are told by the tests that make them; the browser
-    # notes them too.
+    # Tests that make refusals and lost connections check them; the browser notes them too.
     assert [c for c in complaints if "Failed to load resource" not in c and "net::ERR" not in c] == []

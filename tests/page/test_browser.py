@@ -279,7 +279,7 @@ def test_two_tabs_that_change_one_sentence_see_both_versions(
     assert "ORG" in texts[0]
     assert "PER" in texts[1]
     for _ in range(3):
-        two.keyboard.press("Escape")  # which of the two holds has to be said
+        two.keyboard.press("Escape")  # one of the two has to be chosen
     two.get_by_role("button", name=choice).click()
     two.wait_for_selector("dialog", state="detached")
     wait_until(lambda: label in next(iter(served.answers().values())))

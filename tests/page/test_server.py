@@ -158,14 +158,14 @@ def test_wrong_spans_are_refused(page, spans):
 def test_wrong_requests_are_refused(page, content):
     answer = page.client.post("/api/next", content=content, headers={"content-type": "application/json"})
     assert (answer.status_code, "error" in answer.json()) == (400, True)
-    assert page.client.post("/api/next", content="{}").status_code == 400, "not said to be JSON"
+    assert page.client.post("/api/next", content="{}").status_code == 400, "not declared as JSON"
     assert page.client.get("/api/items?offset=-1").status_code == 400
     assert page.client.get("/api/items/7").status_code == 400
     assert page.client.get(f"/api/items/{10**30}").status_code == 400
     assert page.client.get("/api/nothing").status_code == 404
 
 
-def test_why_names_the_sentence_that_spoke(page):
+def test_why_names_the_sentence_that_is_evidence(page):
     page.post("why", 400, id=1, start=0, end=1)
     page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
     page.taught()

@@ -46,7 +46,7 @@ def test_features_in_words(raw: str) -> None:
     assert feature_in_words(raw, True, {"B-PER"}, "*{}*".format) == FEATURES[raw]
 
 
-def test_features_of_one_word_are_told_together() -> None:
+def test_features_of_one_word_are_described_together() -> None:
     ending = ["[+1] s1=i", "[+1] l=di", "[+1] w=di", "[+1] shape=xx", "[+1] length=2", "[+1] p1=d"]
     sentence = features_in_words(ending, True, (), str)
     assert sentence == "the word after is “di”, ends in “i”, is 2 small letters, has 2 characters and 1 more"

@@ -33,7 +33,7 @@ def test_entity_f1_is_over_the_folds_that_have_entities():
     assert cross_validate(HMM(), X, [["x"] * len(x) for x in X], splits(6, 3)).entity_f1 is None
 
 
-def test_after_each_fold_the_results_so_far_and_the_model_are_told():
+def test_after_each_fold_the_results_so_far_and_the_model_are_reported():
     calls = []
     cross_validate(
         HMM(), X, Y, splits(6, 2), lambda result, fitted: calls.append((len(result.tests), fitted))

@@ -27,7 +27,7 @@ def fit(path):
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
-    """The checkpoint of a fit that was stopped after twelve iterations: all ten pairs are held."""
+    """The checkpoint of a fit that was stopped after twelve iterations: all ten pairs exist."""
     path = tmp_path_factory.mktemp("good") / "state"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What can be said of a fitted model, and what cannot."""
+"""Diagnoses of fitted models, and refusals of what they do not have."""
 
 from __future__ import annotations
 

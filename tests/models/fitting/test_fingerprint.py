@@ -1,4 +1,4 @@
-"""Data and parameters are told apart, the same way in every process."""
+"""Data and parameters are distinguished, the same way in every process."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ CHANGES = [without_texts, too_many_texts, another_number, another_base, classes_
 
 
 @pytest.mark.parametrize("change", [*CHANGES, bits_that_are_none])
-def test_files_whose_vectors_lie_are_refused(stored, tmp_path, change):
+def test_files_whose_vectors_are_inconsistent_are_refused(stored, tmp_path, change):
     refused(altered(stored, tmp_path / "bad", change), "not a usable model file")
 
 

@@ -154,6 +154,6 @@ def test_an_interrupt_keeps_the_best_iteration():
         (HMM(), {"X_val": [["a"]], "y_val": [["A"]]}, "HMM learns in one pass"),
     ],
 )
-def test_what_cannot_be_validated_on_is_said(model, validation, message):
+def test_what_cannot_be_validated_on_is_refused(model, validation, message):
     with pytest.raises(DataError, match=message):
         model.fit([["a", "b"]], [["A", "B"]], **validation)

@@ -184,30 +184,30 @@ def test_an_explanation_counts_what_is_remembered(name):
 
 
 def test_one_correction_changes_little_and_many_help():
-    """Real sentences: what other text is worth after one correction, and after 24 sentences."""
+    """Real sentences: F1 on other text after one correction, and after 24 sentences."""
     X, y = usage()
     X, y = [Sequence(list(x.observations)) for x in X], list(y)
     train, new, test = slice(0, 60), slice(60, 84), slice(120, 220)
     model = MarginalizedPerceptron(decode="viterbi", orders=2).fit(X[train], y[train])
 
-    def accuracy(m):
+    def f1(m):
         return label_scores(y[test], m.predict(X[test])).micro.f1
 
-    before, changes = accuracy(model), []
+    before, changes = f1(model), []
     for x, labels in zip(X[new], y[new], strict=True):
         if len(changes) < 4 and list(model.predict([x])[0]) != list(labels):
             taught = copy(model).partial_fit([x], [labels])  # which replaces what it changes
             assert list(taught.predict([x])[0]) == list(labels)
-            changes.append(accuracy(taught) - before)
+            changes.append(f1(taught) - before)
     assert len(changes) == 4
     assert min(changes) > -0.005
     for x, labels in zip(X[new], y[new], strict=True):
         model.partial_fit([x], [labels])
-    assert accuracy(model) > before - 0.005
+    assert f1(model) > before - 0.005
 
 
 @pytest.mark.parametrize("shape", ["sequence", "tree", "dag"])
-def test_a_structure_that_was_learned_with_another_label_speaks_for_the_right_one(shape):
+def test_a_structure_that_was_learned_with_another_label_supports_the_right_one(shape):
     X = shaped([Sequence([*words.split()]) for words in ("Ana sleeps", "Bo reads", "Ana sings")], shape)
     model = MarginalizedPerceptron().fit(X[:2], [["C", "A"], ["B", "A"]])
     before = copy(model)

@@ -276,7 +276,7 @@ def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypat
     assert (again.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
 
 
-def test_memory_is_planned_before_it_is_taken(monkeypatch):
+def test_memory_is_planned_before_it_is_allocated(monkeypatch):
     case = a_problem()
     needed = CudaEngine(case)._machine.plan.needed
     monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
