@@ -151,7 +151,7 @@ def test_auto_without_a_card_says_nothing(monkeypatch):
     monkeypatch.setattr(engines, "_LARGE_IN_TRAINING", 1)
     monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", none)
     for has_driver in (True, False):
-        monkeypatch.setattr(device, "has_driver", lambda found=has_driver: found)
+        monkeypatch.setattr(device, "has_driver", lambda answer=has_driver: answer)
         assert isinstance(make_engine("auto", a_problem()), CpuEngine)
 
 
