@@ -201,23 +201,23 @@ class Api:
         if current.model is None:
             outside = schemes.OUTSIDE if self.store.unit.scheme is not None else None
             labels: list[Any] = [outside] * len(structure)
-            sure = [0.0] * len(structure)
+            probabilities = [0.0] * len(structure)
         elif (item.id, current.version) in self._predictions:
-            labels, sure = self._predictions[item.id, current.version]
+            labels, probabilities = self._predictions[item.id, current.version]
         else:
             labels = list(current.model.predict([structure])[0])
             marginals = current.model.predict_marginals([structure])[0]
-            sure = probabilities_of(labels, marginals, current.model.classes_)
-            self._predictions[item.id, current.version] = labels, sure
+            probabilities = probabilities_of(labels, marginals, current.model.classes_)
+            self._predictions[item.id, current.version] = labels, probabilities
             while len(self._predictions) > _SHOWN:
                 self._predictions.popitem(last=False)
         for node, label in enumerate(item.labels or []):
             if label is not None:
-                labels, sure = (
+                labels, probabilities = (
                     [*labels[:node], label, *labels[node + 1 :]],
-                    [*sure[:node], 1.0, *sure[node + 1 :]],
+                    [*probabilities[:node], 1.0, *probabilities[node + 1 :]],
                 )
-        return labels, sure
+        return labels, probabilities
 
     def _stored_item(self, number: int) -> Item:
         item = self.store.item(number) if number < 1 << 63 else None  # the largest one of SQLite
