@@ -39,15 +39,15 @@ class Means(NamedTuple):
 def fuda_model(name: str) -> Callable[[Means], Any]:
     """A learner with its defaults, except for the number of threads."""
 
-    def make(given: Means) -> Any:
+    def make(means: Means) -> Any:
         import fuda
 
         if name == "Auto":
-            return fuda.Auto(budget=given.budget, n_jobs=given.threads)
+            return fuda.Auto(budget=means.budget, n_jobs=means.threads)
         if name == "MarginalizedPerceptron, CRF as prior":
-            prior = fuda.CRF(n_jobs=given.threads)
-            return fuda.MarginalizedPerceptron(prior=prior, n_jobs=given.threads)
-        return getattr(fuda, name)(n_jobs=given.threads)
+            prior = fuda.CRF(n_jobs=means.threads)
+            return fuda.MarginalizedPerceptron(prior=prior, n_jobs=means.threads)
+        return getattr(fuda, name)(n_jobs=means.threads)
 
     return make
 
@@ -107,13 +107,13 @@ class Spacy:
     def predict(self, X: Sentences) -> Sentences:
         from spacy.tokens import Doc
 
-        found = []
+        labels = []
         for words in X:
             doc = Doc(self.nlp.vocab, words=words)
             for _, step in self.nlp.pipeline:
                 doc = step(doc)
-            found.append([f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc])
-        return found
+            labels.append([f"{t.ent_iob_}-{t.ent_type_}" if t.ent_type_ else "O" for t in doc])
+        return labels
 
 
 LEARNERS: dict[str, Callable[[Means], Any]] = {
@@ -170,9 +170,9 @@ def read_results(path: Path) -> dict[Cell, dict[str, Any]]:
     return {(row["corpus"], row["size"], row["seed"], row["learner"]): row for row in rows}
 
 
-def run(path: Path, wanted: list[Cell], means: Means, jobs: int) -> None:
+def run(path: Path, cells: list[Cell], means: Means, jobs: int) -> None:
     """Measure cells that are missing, several at a time, and write each as it is known."""
-    missing = [(cell, means) for cell in wanted if cell not in read_results(path)]
+    missing = [(cell, means) for cell in cells if cell not in read_results(path)]
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs) as pool, path.open("a") as out:
         for done, row in enumerate(pool.imap_unordered(measured, missing), start=1):
@@ -182,10 +182,10 @@ def run(path: Path, wanted: list[Cell], means: Means, jobs: int) -> None:
 
 def by_learner(results: dict[Cell, dict[str, Any]], key: str) -> dict[tuple[str, str, int], list[float]]:
     """The values of all samples by learner, corpus and size."""
-    found = defaultdict(list)
+    figures = defaultdict(list)
     for (corpus, size, _, learner), row in results.items():
-        found[learner, corpus, size].append(row[key])
-    return found
+        figures[learner, corpus, size].append(row[key])
+    return figures
 
 
 def table(results: dict[Cell, dict[str, Any]]) -> str:
@@ -258,16 +258,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("accuracy.jsonl"), help="results")
     parser.add_argument("--table", action="store_true", help="print the table of the results")
     parser.add_argument("--plot", type=Path, help="a folder for the learning curves")
-    given = parser.parse_args()
-    if given.table or given.plot:
-        results = read_results(given.output)
+    args = parser.parse_args()
+    if args.table or args.plot:
+        results = read_results(args.output)
         print(table(results))
-        if given.plot:
-            plot(results, given.plot)
+        if args.plot:
+            plot(results, args.plot)
         return
-    sizes = [ALL if size == "all" else int(size) for size in given.sizes.split(",")]
-    wanted = list(cells(sizes, given.seeds, given.learners.split(";")))
-    run(given.output, wanted, Means(given.threads, given.budget), given.jobs)
+    sizes = [ALL if size == "all" else int(size) for size in args.sizes.split(",")]
+    chosen = list(cells(sizes, args.seeds, args.learners.split(";")))
+    run(args.output, chosen, Means(args.threads, args.budget), args.jobs)
 
 
 if __name__ == "__main__":

@@ -57,9 +57,9 @@ def main(counts: list[int]) -> None:
             show(f"round {round}: {threads} threads, no cluster", measured(X, y, None, threads))
 
 
-def show(name: str, found: tuple[float, float, float]) -> None:
+def show(name: str, times: tuple[float, float, float]) -> None:
     busy = Path("/proc/loadavg").read_text().split()[0]
-    ms = [f"{1e3 * seconds:.0f}" for seconds in found]
+    ms = [f"{1e3 * seconds:.0f}" for seconds in times]
     print(f"{name:<34} median {ms[0]}, least {ms[1]}, CPU of the chain {ms[2]} ms; load {busy}", flush=True)
 
 

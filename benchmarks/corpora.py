@@ -34,7 +34,7 @@ def sentences(corpus: str, part: str = "train") -> tuple[list[list[str]], list[l
         )
     if corpus == "ja_gsd_ne":
         data = read(path, label="MISC:NE", absent="O", graph="sequence")
-        labels = [encode(entities(one, "BILOU"), len(one), "IOB2") for one in data.y]
+        labels = [encode(entities(bilou, "BILOU"), len(bilou), "IOB2") for bilou in data.y]
         return [[str(word[0] if isinstance(word, tuple) else word) for word in x] for x in data.X], labels
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
@@ -50,5 +50,5 @@ def sentences(corpus: str, part: str = "train") -> tuple[list[list[str]], list[l
 
 def _well_formed(labels: list[str]) -> list[str]:
     """Labels without the types OTH and O, which the English corpus lacks in its test part."""
-    found = [(kind, start, end) for kind, start, end in entities(labels) if kind not in ("OTH", "O")]
-    return encode(found, len(labels), "IOB2")
+    spans = [(kind, start, end) for kind, start, end in entities(labels) if kind not in ("OTH", "O")]
+    return encode(spans, len(labels), "IOB2")

@@ -45,14 +45,14 @@ def rows(names: list[str] | None = None, corpus: str = "esp") -> list[tuple[str,
     chosen = np.random.RandomState(1).permutation(len(dev_X)).tolist()
     others = chosen[:OTHERS]
 
-    def worth(model: Any) -> float:
+    def f1(model: Any) -> float:
         predicted = model.predict([dev_X[i] for i in others])
         return 100 * entity_scores([dev_y[i] for i in others], predicted).micro.f1
 
-    found = []
+    table = []
     for name in names or list(MODELS):
         model = clone(MODELS[name]).fit(X[:BEFORE], y[:BEFORE])
-        before, held = worth(model), 0
+        before, successes = f1(model), 0
         changes: list[float] = []
         anew: list[float] = []
         times: list[float] = []
@@ -64,13 +64,13 @@ def rows(names: list[str] | None = None, corpus: str = "esp") -> list[tuple[str,
             taught, began = copy(model), time.perf_counter()
             taught.partial_fit([dev_X[i]], [dev_y[i]])
             times.append(1e3 * (time.perf_counter() - began))
-            held += list(taught.predict([dev_X[i]])[0]) == list(dev_y[i])
-            changes.append(worth(taught) - before)
+            successes += list(taught.predict([dev_X[i]])[0]) == list(dev_y[i])
+            changes.append(f1(taught) - before)
             if len(anew) < ANEW:
                 again = clone(MODELS[name]).fit([*X[:BEFORE], dev_X[i]], [*y[:BEFORE], dev_y[i]])
-                anew.append(worth(again) - before)
-        found += [
-            (f"{name}: corrections that are predicted afterwards", f"{held} of {len(changes)}"),
+                anew.append(f1(again) - before)
+        table += [
+            (f"{name}: corrections that are predicted afterwards", f"{successes} of {len(changes)}"),
             (f"{name}: change of F1 by one of them", moved(changes)),
             (f"{name}: by a new fit with the same sentence", moved(anew)),
             (f"{name}: time of one", f"{np.median(times):.0f} ms ({max(times):.0f} at most)"),
@@ -78,9 +78,9 @@ def rows(names: list[str] | None = None, corpus: str = "esp") -> list[tuple[str,
         for k in range(BEFORE, BEFORE + MORE):
             model.partial_fit([X[k]], [y[k]])
         again = clone(MODELS[name]).fit(X[: BEFORE + MORE], y[: BEFORE + MORE])
-        figure = f"F1 {before:.1f} → {worth(model):.1f}; fitted anew {worth(again):.1f}"
-        found.append((f"{name}: {MORE} more sentences, one by one", figure))
-    return found
+        figure = f"F1 {before:.1f} → {f1(model):.1f}; fitted anew {f1(again):.1f}"
+        table.append((f"{name}: {MORE} more sentences, one by one", figure))
+    return table
 
 
 def moved(changes: list[float]) -> str:
@@ -94,9 +94,9 @@ def moved(changes: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    corpus = given.pop(0) if given and given[0] in FILES else "esp"
+    arguments = sys.argv[1:]
+    corpus = arguments.pop(0) if arguments and arguments[0] in FILES else "esp"
     if "dev" not in FILES[corpus]:
         sys.exit(f"{corpus} has no development part here")
-    for what, figure in rows(given, corpus):
-        print(f"{what}: {figure}", flush=True)
+    for label, figure in rows(arguments, corpus):
+        print(f"{label}: {figure}", flush=True)

@@ -63,14 +63,14 @@ def _numbers(y: list[list[str]]) -> np.ndarray:
 
 def _epochs(machine: Machine, orders: list[list[np.ndarray]], labels: np.ndarray) -> list[Epoch]:
     """What each epoch of some perceptrons at the same time takes, given the orders of each."""
-    scores, amounts, found = machine.zeros(len(orders)), np.ones(len(labels)), []
+    scores, amounts, epochs = machine.zeros(len(orders)), np.ones(len(labels)), []
     for each in zip(*orders, strict=True):
         began = time.perf_counter()
         mistakes = machine.epochs(scores, list(each), labels, amounts)
         seconds = time.perf_counter() - began
         of_each = [_visits(machine, at) for at, _ in mistakes]
-        found.append(Epoch(seconds, [len(at) for at, _ in mistakes], *map(sum, zip(*of_each, strict=True))))
-    return found
+        epochs.append(Epoch(seconds, [len(at) for at, _ in mistakes], *map(sum, zip(*of_each, strict=True))))
+    return epochs
 
 
 def _visits(machine: Machine, places: np.ndarray) -> tuple[int, float]:
@@ -104,13 +104,13 @@ def _order(X: list[list[str]], y: list[list[str]]) -> Rows:
     for name in ("one order, with the first use", "one order", "one order"):
         began = time.perf_counter()
         machine = CudaEngine(problem)._machine
-        made = time.perf_counter() - began
+        preparation = time.perf_counter() - began
         epochs = _epochs(machine, [order], labels)
-        rows += _shown(epochs, f"{name}, {_EPOCHS} epochs; {made:.3f} s to make the engine")
+        rows += _shown(epochs, f"{name}, {_EPOCHS} epochs; {preparation:.3f} s to make the engine")
     pushed, seconds = np.array([(epoch.pushed, epoch.seconds) for epoch in epochs]).T
     slope, rest = np.polyfit(pushed, seconds, 1)
-    left = np.abs(slope * pushed + rest - seconds).max()
-    line = f"{1e6 * slope:.1f} µs a sentence + {1000 * rest:.2f} ms, off by at most {1000 * left:.2f} ms"
+    error = np.abs(slope * pushed + rest - seconds).max()
+    line = f"{1e6 * slope:.1f} µs a sentence + {1000 * rest:.2f} ms, off by at most {1000 * error:.2f} ms"
     return [*rows, ("… an epoch by its mistaken sentences", line)]
 
 
@@ -159,9 +159,9 @@ def _scored(model: MarginalizedPerceptron, new: list[list[str]], truth: list[lis
         model.set_params(**decoding)
         model.predict(new)
         began = time.perf_counter()
-        found = model.predict(new)
+        predicted = model.predict(new)
         seconds = time.perf_counter() - began
-        labels, entities = label_scores(truth, found).micro.f1, entity_scores(truth, found).micro.f1
+        labels, entities = label_scores(truth, predicted).micro.f1, entity_scores(truth, predicted).micro.f1
         rows.append((f"… {name}: label F1, entity F1", f"{100 * labels:.2f}, {100 * entities:.2f}"))
         rows.append(("… tagging testb", f"{seconds:.3f} s"))
     return rows

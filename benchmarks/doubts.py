@@ -42,9 +42,9 @@ Errors = list[tuple[int, set[int]]]  # structure and the nodes whose labels were
 
 def turned(y: Labels, seed: int) -> tuple[Labels, Errors]:
     """Labels of which some are turned to others."""
-    random, labels = np.random.RandomState(seed), sorted({label for own in y for label in own})
-    places = [(i, t) for i, own in enumerate(y) for t in range(len(own))]
-    changed, errors = [list(own) for own in y], []
+    random, labels = np.random.RandomState(seed), sorted({label for row in y for label in row})
+    places = [(i, t) for i, row in enumerate(y) for t in range(len(row))]
+    changed, errors = [list(row) for row in y], []
     for place in random.choice(len(places), round(SHARE * len(places)), replace=False):
         i, t = places[place]
         changed[i][t] = str(random.choice([label for label in labels if label != y[i][t]]))
@@ -54,18 +54,18 @@ def turned(y: Labels, seed: int) -> tuple[Labels, Errors]:
 
 def moved(y: Labels, seed: int) -> tuple[Labels, Errors]:
     """Labels in which some bounds of entities are moved by one word."""
-    random, changed, errors = np.random.RandomState(seed), [list(own) for own in y], []
-    bounds = [(i, segment, side) for i, own in enumerate(y) for segment in entities(own) for side in (1, 2)]
+    random, changed, errors = np.random.RandomState(seed), [list(row) for row in y], []
+    bounds = [(i, segment, side) for i, row in enumerate(y) for segment in entities(row) for side in (1, 2)]
     for place in random.permutation(len(bounds)):
         i, segment, side = bounds[place]
         now = entities(changed[i])
         if segment not in now or len(errors) == round(SHARE * len(bounds)):
             continue
         others, kind = [other for other in now if other != segment], segment[0]
-        taken = {t for _, a, b in others for t in range(a, b)}
+        occupied = {t for _, a, b in others for t in range(a, b)}
         by = 1 - 2 * random.randint(2)
         start, end = segment[1] + by * (side == 1), segment[2] + by * (side == 2)
-        if start < 0 or end > len(y[i]) or start >= end or taken & set(range(start, end)):
+        if start < 0 or end > len(y[i]) or start >= end or occupied & set(range(start, end)):
             continue
         after = encode([*others, (kind, start, end)], len(y[i]), "IOB2")
         errors.append((i, {t for t in range(len(after)) if after[t] != changed[i][t]}))
@@ -75,12 +75,12 @@ def moved(y: Labels, seed: int) -> tuple[Labels, Errors]:
 
 def precision(named: list[tuple[int, set[int]]], errors: Errors) -> float:
     """The percentage of the first places, as many as there are errors, that name a new error."""
-    left = {i: [nodes for k, nodes in errors if k == i] for i, _ in errors}
+    unmatched = {i: [nodes for k, nodes in errors if k == i] for i, _ in errors}
     hits = 0
     for i, nodes in named[: len(errors)]:
-        found = next((error for error in left.get(i, []) if error & nodes), None)
-        if found is not None:
-            left[i].remove(found)
+        match = next((error for error in unmatched.get(i, []) if error & nodes), None)
+        if match is not None:
+            unmatched[i].remove(match)
             hits += 1
     return 100 * hits / len(errors)
 
@@ -90,7 +90,7 @@ def rivals(X: Labels, y: Labels, judge: CRF, errors: Errors) -> dict[str, float]
     from cleanlab.token_classification.filter import find_label_issues
     from cleanlab.token_classification.rank import get_label_quality_scores
 
-    classes = sorted({label for own in y for label in own})
+    classes = sorted({label for row in y for label in row})
     tables: list[Any] = [None] * len(X)
     for train, test in splits(len(X), 5, shuffle=True):
         fold = CRF(**judge.get_params()).fit([X[i] for i in train], [y[i] for i in train])
@@ -98,14 +98,14 @@ def rivals(X: Labels, y: Labels, judge: CRF, errors: Errors) -> dict[str, float]
             wide = np.zeros((len(table), len(classes)))
             wide[:, [classes.index(label) for label in fold.classes_]] = table
             tables[i] = wide
-    numbers = [[classes.index(label) for label in own] for own in y]
+    numbers = [[classes.index(label) for label in row] for row in y]
     wrong = [(i, {t}) for i, nodes in errors for t in nodes]
-    found = {}
+    precisions = {}
     for method in ("self_confidence", "normalized_margin"):
         scores = get_label_quality_scores(numbers, tables, token_score_method=method)[1]
-        tokens = [(float(s), i, t) for i, own in enumerate(scores) for t, s in enumerate(own)]
+        tokens = [(float(s), i, t) for i, row in enumerate(scores) for t, s in enumerate(row)]
         ranked = [(i, {t}) for _, i, t in sorted(tokens)]
-        found[f"cleanlab, {method}"] = precision(ranked, wrong)
+        precisions[f"cleanlab, {method}"] = precision(ranked, wrong)
         if method == "self_confidence":
             issues = [(int(i), {int(t)}) for i, t in find_label_issues(numbers, tables)]
             rest = (
@@ -113,8 +113,8 @@ def rivals(X: Labels, y: Labels, judge: CRF, errors: Errors) -> dict[str, float]
                 if len(issues) < len(wrong)
                 else []
             )
-            found["cleanlab, issues"] = precision([*issues, *rest], wrong)
-    return found
+            precisions["cleanlab, issues"] = precision([*issues, *rest], wrong)
+    return precisions
 
 
 def left_out(X: list[list[str]], y: list[list[str]], top: int) -> Errors:
@@ -127,19 +127,19 @@ def left_out(X: list[list[str]], y: list[list[str]], top: int) -> Errors:
     for i, x in enumerate(X):
         if (number := members.get(tuple(x))) is not None:
             a, b = support.examples.offsets[number : number + 2]
-            own = Support(support.examples.take(np.array([number])), support.alpha[a:b])
+            itself = Support(support.examples.take(np.array([number])), support.alpha[a:b])
             alone = model._encode([x])
-            by_itself = model._scores_by([own], alone, model._prior_of(alone.corpus, None))
+            by_itself = model._scores_by([itself], alone, model._prior_of(alone.corpus, None))
             scores[bounds[i] : bounds[i + 1]] -= by_itself.doubles()
     nodes, pairs = model._calibration.labelings(Evidence(scores, prior.nodes, joint=prior.joint))
-    names, found = model.classes_.tolist(), []
+    names, scored = model.classes_.tolist(), []
     for i, (a, b) in enumerate(pairwise(bounds.tolist())):
         own_pairs = np.maximum(pairs[a:b] if pairs.ndim == 3 else pairs, -1e3)
         field = Field(nodes[a:b], np.arange(-1, b - a - 1), own_pairs)
-        given = np.array([names.index(label) for label in y[i]])
-        for change in changes(field, given, names, "IOB2", np.ones(b - a, dtype=bool)):
-            found.append((-change.score, i, set(change.nodes)))
-    return [(i, places) for _, i, places in sorted(found, key=lambda one: one[:2])[:top]]
+        numbers = np.array([names.index(label) for label in y[i]])
+        for change in changes(field, numbers, names, "IOB2", np.ones(b - a, dtype=bool)):
+            scored.append((-change.score, i, set(change.nodes)))
+    return [(i, places) for _, i, places in sorted(scored, key=lambda entry: entry[:2])[:top]]
 
 
 def main() -> None:
@@ -160,11 +160,11 @@ def main() -> None:
         for plant in (turned, moved):
             labels, errors = plant(y, options.seed)
             judge, began = CRF(tol=1e-3), time.perf_counter()
-            found = doubts(X, labels, estimator=judge, top=len(errors))
+            doubtful = doubts(X, labels, estimator=judge, top=len(errors))
             row: dict[str, Any] = {"corpus": corpus, "errors": plant.__name__, "planted": len(errors)}
             row |= {"sentences": len(X), "words": sum(map(len, X)), "seed": options.seed}
             row |= {"seconds": time.perf_counter() - began}
-            row |= {"fuda": precision([(d.structure, set(d.nodes)) for d in found], errors)}
+            row |= {"fuda": precision([(d.structure, set(d.nodes)) for d in doubtful], errors)}
             row |= rivals(X, labels, judge, errors)
             if options.left_out:
                 row["one left out"] = precision(left_out(X, labels, len(errors)), errors)

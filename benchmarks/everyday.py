@@ -27,10 +27,10 @@ def _memory(structures: list) -> str:
     text = sum(len(word) + 1 for structure in structures for word in structure)
     tracemalloc.start()
     encoded = WindowEncoder("S3", 1).fit(structures)
-    kept, most = tracemalloc.get_traced_memory()
+    current, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     del encoded
-    return f"{kept / text:.1f} times the text; {most / text:.1f} at its highest"
+    return f"{current / text:.1f} times the text; {peak / text:.1f} at its highest"
 
 
 def rows() -> list[tuple[str, str]]:

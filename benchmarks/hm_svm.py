@@ -79,8 +79,8 @@ def letters(degree: float, nine: float, fold: float, tol: float) -> dict[str, An
     pixels, bounds = np.unpackbits(data["pixels"], axis=1).astype(float), data["offsets"]
     X = [pixels[a:b] for a, b in itertools.pairwise(bounds)]
     y = [data["labels"][a:b].tolist() for a, b in itertools.pairwise(bounds)]
-    own = (data["folds"] == int(fold)) != bool(nine)
-    learn, test = np.flatnonzero(own), np.flatnonzero(~own)
+    is_learned = (data["folds"] == int(fold)) != bool(nine)
+    learn, test = np.flatnonzero(is_learned), np.flatnonzero(~is_learned)
     kernel, C = LETTER_KERNELS[int(degree)]
     began = time.perf_counter()
     model = HMSVM(kernel, C=C, rescale=True, features="word", window=0, tol=tol, random_state=0)
@@ -97,35 +97,34 @@ def letters(degree: float, nine: float, fold: float, tol: float) -> dict[str, An
 
 def rows() -> list[tuple[str, str]]:
     """Rows of the table."""
-    found = measure(__file__, "folds", 300, 1e-3)
+    run = measure(__file__, "folds", 300, 1e-3)
     table = [
         (
             "300 sentences, 5 folds, degree 2, C = 1, to a relative gap of 1e-3",
-            f"{found['seconds']:.0f} s, entity F1 {found['f1']:.2f}, token accuracy {found['accuracy']:.2f}",
+            f"{run['seconds']:.0f} s, entity F1 {run['f1']:.2f}, token accuracy {run['accuracy']:.2f}",
         )
     ]
     for words, job in (
         ("C = 1, as in the paper", (1.0, 1.0, 0, 1e-2)),
         ("(⟨a, b⟩/4 + 1)², margins rescaled", (0.25, 1.0, 1, 1e-2)),
     ):
-        found = measure(__file__, "whole", *job)
+        run = measure(__file__, "whole", *job)
         table.append(
             (
                 f"8,323 sentences, degree 2, {words}, to a relative gap of 1e-2",
-                f"{found['seconds']:.0f} s, {found['megabytes']:.0f} MB, entity F1 on testa "
-                f"{found['testa']:.2f}, on testb {found['testb']:.2f}",
+                f"{run['seconds']:.0f} s, {run['megabytes']:.0f} MB, entity F1 on testa "
+                f"{run['testa']:.2f}, on testb {run['testb']:.2f}",
             )
         )
     for nine, name in ((0, "one fold for training"), (1, "nine folds for training")):
         for degree in LETTER_KERNELS:
             # A cube of 30 pixels has 4,500 monomials: a visit of one of 6,251 words takes 2 ms.
             tol = 1e-1 if nine and degree == 3 else 1e-2
-            found = measure(__file__, "letters", degree, nine, 0, tol)
+            run = measure(__file__, "letters", degree, nine, 0, tol)
             table.append(
                 (
                     f"letters, {name}, degree {degree}, to a relative gap of {tol:g}",
-                    f"letter error {found['error']:.2f} %, {found['seconds']:.0f} s, "
-                    f"{found['megabytes']:.0f} MB",
+                    f"letter error {run['error']:.2f} %, {run['seconds']:.0f} s, {run['megabytes']:.0f} MB",
                 )
             )
     return table

@@ -39,9 +39,9 @@ Labels = list[list[str]]
 
 def corrections(gold: list[str], proposed: list[str]) -> int:
     """How many entities a person has to change, add or remove."""
-    right, given = entities(gold), entities(proposed)
-    stray = [s for s in given if not any(t[1] < s[2] and s[1] < t[2] for t in right)]
-    return sum(segment not in given for segment in right) + len(stray)
+    right, predicted = entities(gold), entities(proposed)
+    stray = [s for s in predicted if not any(t[1] < s[2] and s[1] < t[2] for t in right)]
+    return sum(segment not in predicted for segment in right) + len(stray)
 
 
 def data(corpus: str, part: str, seed: int) -> tuple[Labels, Labels, Labels, Labels]:
@@ -94,17 +94,17 @@ def label(corpus: str, order: str, part: str, seed: int, followed: int) -> dict[
             rows.append({"sentences": len(done), "words": words, "f1": f1})
             if len(done) <= followed:
                 rows[-1] |= {"corrected": int(counts[0]), "corrected, refitted only": int(counts[1])}
-    found = {"corpus": corpus, "order": order, "part": part, "seed": seed, "rows": rows}
-    return found | {"ms": float(np.median(times or [0.0])), "seconds": time.perf_counter() - began}
+    run = {"corpus": corpus, "order": order, "part": part, "seed": seed, "rows": rows}
+    return run | {"ms": float(np.median(times or [0.0])), "seconds": time.perf_counter() - began}
 
 
-def one(job: tuple[str, str, str, int, int]) -> dict[str, Any]:
+def one_person(job: tuple[str, str, str, int, int]) -> dict[str, Any]:
     """The figures of one person, in a process of its own."""
     warnings.simplefilter("ignore")
     return label(*job)
 
 
-def plot(found: list[dict[str, Any]], path: Path) -> None:
+def plot(all_runs: list[dict[str, Any]], path: Path) -> None:
     """Draw F1 by the number of sentences, one panel per corpus."""
     import matplotlib as mpl
 
@@ -112,11 +112,11 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "labelling"
     import matplotlib.pyplot as plt
 
-    names = list(dict.fromkeys(run["corpus"] for run in found))
+    names = list(dict.fromkeys(run["corpus"] for run in all_runs))
     figure, panels = plt.subplots(1, len(names), figsize=(3.2 * len(names), 2.8), squeeze=False)
     for axes, name in zip(panels[0], names, strict=True):
         for order, colour in (("file", "#999999"), ("random", "#0072b2"), ("ours", "#d55e00")):
-            runs = [run["rows"] for run in found if run["corpus"] == name and run["order"] == order]
+            runs = [run["rows"] for run in all_runs if run["corpus"] == name and run["order"] == order]
             if runs:
                 mean = np.mean([[row["f1"] for row in rows] for rows in runs], axis=0)
                 x = [row["sentences"] for row in runs[0]]
@@ -147,15 +147,15 @@ def main() -> None:
         for corpus in options.corpora
         for order in ("ours", "random", "file")
     ]
-    found = []
+    runs = []
     with get_context("spawn").Pool(options.jobs) as pool:
-        for run in pool.imap_unordered(one, jobs, chunksize=1):
-            found.append(run)
+        for run in pool.imap_unordered(one_person, jobs, chunksize=1):
+            runs.append(run)
             print(json.dumps(run), flush=True)
             if options.json is not None:
-                options.json.write_text(json.dumps(found, indent=1))
+                options.json.write_text(json.dumps(runs, indent=1))
     if options.plot is not None:
-        plot(found, options.plot)
+        plot(runs, options.plot)
 
 
 if __name__ == "__main__":

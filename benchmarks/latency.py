@@ -53,15 +53,15 @@ def rows(names: list[str] | None = None) -> list[tuple[str, str]]:
     """Rows of the table."""
     X, y = load("esp.train")
     sentences = load("esp.testa")[0][:200]
-    found = []
+    table = []
     for name in names or list(LEARNERS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = LEARNERS[name]().fit(X[:300], y[:300])
         times = [min(of) for of in zip(*(_times(model, sentences) for _ in range(COPIES)), strict=True)]
         quick, *_, slow = statistics.quantiles(times, n=20)
-        found.append((name, f"{statistics.median(times):.2f} ms ({quick:.2f}–{slow:.2f})"))
-    return found
+        table.append((name, f"{statistics.median(times):.2f} ms ({quick:.2f}–{slow:.2f})"))
+    return table
 
 
 def _times(model: Any, sentences: list[list[str]]) -> list[float]:
@@ -77,5 +77,5 @@ def _times(model: Any, sentences: list[list[str]]) -> list[float]:
 
 
 if __name__ == "__main__":
-    for what, figure in rows(sys.argv[1:]):
-        print(f"{what}: {figure}", flush=True)
+    for label, figure in rows(sys.argv[1:]):
+        print(f"{label}: {figure}", flush=True)

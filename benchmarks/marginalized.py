@@ -126,16 +126,16 @@ def _whole(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
     whole = model.predict(new)
     tagged = time.perf_counter()
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    found = model.set_params(**_POSTERIOR).predict(new)
+    predicted = model.set_params(**_POSTERIOR).predict(new)
     labels, entities = label_scores(truth, whole).micro.f1, entity_scores(truth, whole).micro.f1
-    one = time.perf_counter()
+    corrected_at = time.perf_counter()
     model.partial_fit(new[:1], truth[:1])
-    corrected = time.perf_counter() - one
+    corrected = time.perf_counter() - corrected_at
     return [
         ("esp.train, 8 epochs, word + spelling", f"{trained - began:.1f} s, {gigabytes:.2f} GB"),
         ("… mistakes of each epoch", ", ".join(map(str, model.mistakes_[:8]))),
         ("tagging testb", f"{tagged - trained:.1f} s"),
-        ("label F1 on testb, posterior", f"{100 * label_scores(truth, found).micro.f1:.2f}"),
+        ("label F1 on testb, posterior", f"{100 * label_scores(truth, predicted).micro.f1:.2f}"),
         (
             "… with the legal Viterbi decoding: label F1, entity F1",
             f"{100 * labels:.2f}, {100 * entities:.2f}",
@@ -151,5 +151,5 @@ def rows() -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    for what, figure in rows():
-        print(f"| {what} | {figure} |", flush=True)
+    for name, figure in rows():
+        print(f"| {name} | {figure} |", flush=True)

@@ -26,13 +26,13 @@ DRAWN_TO = Path(__file__).resolve().parents[1] / "docs" / "models" / "mixing.png
 def f1(mixing: float) -> float:
     """Mean label F1 over folds of the first sentences, uniform prior, one order."""
     X, y = (part[:SENTENCES] for part in load("esp.train"))
-    found = []
+    scores = []
     for fold in np.array_split(np.arange(SENTENCES), FOLDS):
         rest = np.setdiff1d(np.arange(SENTENCES), fold)
         model = MarginalizedPerceptron(mixing=mixing, calibrate=False)
         model.fit([X[i] for i in rest], [y[i] for i in rest])
-        found.append(label_scores([y[i] for i in fold], model.predict([X[i] for i in fold])).micro.f1)
-    return 100 * float(np.mean(found))
+        scores.append(label_scores([y[i] for i in fold], model.predict([X[i] for i in fold])).micro.f1)
+    return 100 * float(np.mean(scores))
 
 
 def shares(mixing: float, labels: int = 9) -> list[float]:

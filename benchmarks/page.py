@@ -52,21 +52,21 @@ class Process:
         command = [sys.executable, "-m", "fuda", "label", *arguments, "--no-browser"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        found = re.search(r"http://\S+", self.process.stdout.readline())
-        assert found, "the command has ended"
-        self.address = found[0].split("/?")[0]
+        address = re.search(r"http://\S+", self.process.stdout.readline())
+        assert address, "the command has ended"
+        self.address = address[0].split("/?")[0]
         self.client = httpx.Client(base_url=self.address, headers={"Origin": self.address}, timeout=LIMIT)
-        self.client.get(found[0])
+        self.client.get(address[0])
 
     def post(self, path: str, **content: Any) -> Any:
         answer = self.client.post(f"/api/{path}", json={"tab": "benchmark", **content})
         answer.raise_for_status()
         return answer.json()
 
-    def megabytes(self, what: str) -> float:
+    def megabytes(self, field: str) -> float:
         """The memory of the process: VmHWM is the largest so far, VmRSS that of now."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"{what}:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+        return int(re.search(rf"{field}:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
 
     def seconds(self) -> float:
         """The processor time of the process."""
@@ -88,33 +88,31 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between answers")
     parser.add_argument("--settle", type=float, default=60.0, help="seconds at most for a first model")
     parser.add_argument("--folder", type=Path)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = asked.folder or Path(temporary)
+        folder = args.folder or Path(temporary)
         pool, store = folder / "pool.conll", folder / "pool.db"
-        gold = write_pool(asked.source, pool, asked.size, asked.labelled)
+        gold = write_pool(args.source, pool, args.size, args.labelled)
         arguments = [str(pool), "--store", str(store)]
         if not store.exists():
             first = Process(*arguments)
-            print(
-                f"import of {asked.size:,} sentences: {time.perf_counter() - first.began:.1f} s", flush=True
-            )
-            wait_for_model(first, asked.settle)
+            print(f"import of {args.size:,} sentences: {time.perf_counter() - first.began:.1f} s", flush=True)
+            wait_for_model(first, args.settle)
             first.end()
         page = Process(*arguments)
         item = page.post("next")["item"]
         ready = time.perf_counter() - page.began
         print(f"page ready: {ready:.2f} s ({page.seconds():.2f} s of processor time)", flush=True)
-        wait_for_model(page, asked.settle)
+        wait_for_model(page, args.settle)
         times, taught = [], []
-        for _ in range(asked.accepts):
+        for _ in range(args.accepts):
             spans = [{"start": a, "end": b, "label": kind} for kind, a, b in segments(gold[item["id"] - 1])]
             began = time.perf_counter()
             answer = page.post(f"items/{item['id']}/accept", version=item["version"], spans=spans)
             times.append(time.perf_counter() - began)
             taught.append(answer["taught"]["milliseconds"])
             item = answer["next"]
-            time.sleep(asked.pause)
+            time.sleep(args.pause)
         half, most = np.percentile(times, [50, 95])
         print(f"load average: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         print(f"accept to next: median {1000 * half:.0f} ms, 95th percentile {1000 * most:.0f} ms")

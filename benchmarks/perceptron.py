@@ -67,27 +67,27 @@ def ours(order: float, sentences: float) -> dict[str, Any]:
 
 def compare(rounds: int = 5) -> list[tuple[str, str]]:
     """Rows of the table: how many times faster we are, and time and F1 by order."""
-    found: dict[str, list[dict[str, Any]]] = {"all": [], "seen": [], "ours": []}
+    measured: dict[str, list[dict[str, Any]]] = {"all": [], "seen": [], "ours": []}
     for _ in range(rounds):
-        found["seen"].append(measure(__file__, "theirs", 0))
-        found["ours"].append(measure(__file__, "ours", 1, 0))
-        found["all"].append(measure(__file__, "theirs", 1))
+        measured["seen"].append(measure(__file__, "theirs", 0))
+        measured["ours"].append(measure(__file__, "ours", 1, 0))
+        measured["all"].append(measure(__file__, "theirs", 1))
 
-    def column(who: str, what: str) -> list[float]:
-        return [figures[what] for figures in found[who]]
+    def column(contender: str, figure: str) -> list[float]:
+        return [figures[figure] for figures in measured[contender]]
 
-    f1 = " / ".join(f"{found[who][0]['f1']:.2f}" for who in ("seen", "all", "ours"))
+    f1 = " / ".join(f"{measured[contender][0]['f1']:.2f}" for contender in ("seen", "all", "ours"))
     rows = [(f"{EPOCHS} epochs: entity F1 on testb, theirs / theirs with all pairs / ours", f1)]
     rows += [
-        (f"{EPOCHS} epochs: {whose} training, seconds", spread(column(who, "training")))
-        for who, whose in (("seen", "their"), ("all", "their (all pairs)"), ("ours", "our"))
+        (f"{EPOCHS} epochs: {whose} training, seconds", spread(column(contender, "training")))
+        for contender, whose in (("seen", "their"), ("all", "their (all pairs)"), ("ours", "our"))
     ]
     rows += [
-        (f"{EPOCHS} epochs: {what}{words}", ratio(column(who, what), column("ours", what)))
-        for who, words in (("seen", ""), ("all", ", their weights for all pairs"))
-        for what in ("training", "whole")
+        (f"{EPOCHS} epochs: {figure}{words}", ratio(column(contender, figure), column("ours", figure)))
+        for contender, words in (("seen", ""), ("all", ", their weights for all pairs"))
+        for figure in ("training", "whole")
     ]
-    memory = " / ".join(f"{found[who][0]['megabytes']:.0f}" for who in ("seen", "all", "ours"))
+    memory = " / ".join(f"{measured[contender][0]['megabytes']:.0f}" for contender in ("seen", "all", "ours"))
     return [*rows, (f"{EPOCHS} epochs: peak memory, MB, theirs / all pairs / ours", memory), *by_order()]
 
 
@@ -95,10 +95,10 @@ def by_order(rounds: int = 3) -> list[tuple[str, str]]:
     """Seconds per epoch and F1, by how many labels before it a label depends on."""
     rows = []
     for order in ORDERS:
-        found = [measure(__file__, "ours", order, SENTENCES) for _ in range(rounds)]
-        seconds = [figures["training"] / figures["epochs"] for figures in found]
+        runs = [measure(__file__, "ours", order, SENTENCES) for _ in range(rounds)]
+        seconds = [figures["training"] / figures["epochs"] for figures in runs]
         rows.append((f"order {order}, {SENTENCES:,} sentences: seconds per epoch", spread(seconds, 3)))
-        rows.append((f"order {order}, {SENTENCES:,} sentences: entity F1 on testb", f"{found[0]['f1']:.2f}"))
+        rows.append((f"order {order}, {SENTENCES:,} sentences: entity F1 on testb", f"{runs[0]['f1']:.2f}"))
     return rows
 
 

@@ -52,18 +52,18 @@ def compare(rounds: int = 3) -> list[tuple[str, str]]:
         for _ in range(rounds if iterations else max(1, rounds - 1)):
             measured["theirs"].append(measure(theirs, "train", iterations))
             if not needed:
-                found = measure(ours, "iterations_to", measured["theirs"][0]["objective"])
-                needed = found["iterations"]
+                run = measure(ours, "iterations_to", measured["theirs"][0]["objective"])
+                needed = run["iterations"]
                 if needed is None:
-                    rows.append((f"{name}: not reached", f"best {found['best']:.2f}"))
+                    rows.append((f"{name}: not reached", f"best {run['best']:.2f}"))
                     break
             measured["two"].append(measure(ours, "train", needed, 2))
             measured["one"].append(measure(ours, "train", needed, 1))
         if not needed:
             continue
 
-        def column(who: str, what: str) -> list[float]:
-            return [figures[what] for figures in measured[who]]  # noqa: B023
+        def column(contender: str, figure: str) -> list[float]:
+            return [figures[figure] for figures in measured[contender]]  # noqa: B023
 
         first, last = measured["theirs"][0], measured["two"][-1]
         rows += [

@@ -38,8 +38,8 @@ def main() -> None:
         print(f"\n## {name}\n")
         print("| | |\n|---|---|")
         module = importlib.import_module(CONTENDERS.get(name, name))
-        for what, figure in module.compare() if name in CONTENDERS else module.rows():
-            print(f"| {what} | {figure} |", flush=True)
+        for quantity, figure in module.compare() if name in CONTENDERS else module.rows():
+            print(f"| {quantity} | {figure} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def rows() -> list[tuple[str, str]]:
     structures = [Sequence(x) for x in X]
     numbers = [np.array([names.index(label) for label in labels]) for labels in y]
     sequential, pointwise, markov = Loss(1.0, False), Loss(0.0, True), Loss(2.0, True)
-    found: list[tuple[str, str]] = []
+    table: list[tuple[str, str]] = []
 
     def encode(part: list[Any]) -> Encoded:
         return WindowEncoder(word_features, 1).fit(part)
@@ -44,7 +44,7 @@ def rows() -> list[tuple[str, str]]:
         seconds = _gradient_seconds(encode(structures[:size]), np.concatenate(numbers[:size]), 9, sequential)
         tokens = sum(map(len, structures[:size]))
         base = base or seconds / tokens
-        found.append(
+        table.append(
             (
                 f"gradient, {tokens:,} tokens",
                 f"{1e3 * seconds:.1f} ms, {seconds / tokens / base:.2f} of the first per token",
@@ -57,7 +57,7 @@ def rows() -> list[tuple[str, str]]:
         for name, loss in (("sequential", sequential), ("pointwise", pointwise), ("Markov, k = 2", markov))
     }
     for name, seconds in by_loss.items():
-        found.append(
+        table.append(
             (
                 f"gradient, {name} loss",
                 f"{1e3 * seconds:.1f} ms, {seconds / by_loss['sequential']:.2f} of sequential",
@@ -70,7 +70,7 @@ def rows() -> list[tuple[str, str]]:
     for L in (9, 45, 200):
         seconds = _gradient_seconds(encoded, labels % L, L, sequential, rounds=3)
         base = base or seconds / L**2
-        found.append(
+        table.append(
             (
                 f"gradient, {L} labels, {len(labels):,} tokens",
                 f"{1e3 * seconds:.1f} ms, {seconds / L**2 / base:.2f} of the first by L²",
@@ -83,8 +83,8 @@ def rows() -> list[tuple[str, str]]:
         encoded = encode(chains)
         ids = np.resize(np.concatenate(numbers), encoded.corpus.size)
         seconds = _gradient_seconds(encoded, ids, 9, pointwise)
-        found.append((f"pointwise gradient, 32,000 tokens in chains of {length}", f"{1e3 * seconds:.1f} ms"))
-    return found
+        table.append((f"pointwise gradient, 32,000 tokens in chains of {length}", f"{1e3 * seconds:.1f} ms"))
+    return table
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ TIMES = 5  # predictions of the pruned model per round, which are short
 
 def seconds(model: Any, X: list[list[str]], times: int) -> tuple[float, float, Any]:
     """The least processor time of all threads, the least time by the clock, and the labels."""
-    taken = []
+    times_taken = []
     for _ in range(times):
         began = time.process_time(), time.perf_counter()
         predicted = model.predict(X)
-        taken.append((time.process_time() - began[0], time.perf_counter() - began[1]))
-    processor, clock = map(min, zip(*taken, strict=True))
+        times_taken.append((time.process_time() - began[0], time.perf_counter() - began[1]))
+    processor, clock = map(min, zip(*times_taken, strict=True))
     return processor, clock, predicted
 
 
@@ -40,26 +40,26 @@ def rows(path: str | None = None) -> list[tuple[str, str]]:
     exact = fuda.load(path) if path else MarginalizedPerceptron().fit(*load("esp.train"))
     quick = deepcopy(exact)
     quick.prune(*load("esp.testa"))
-    found, labels = [], {}
+    table, labels = [], {}
     least: dict[str, list[tuple[float, float]]] = {"whole": [], "pruned": []}
     for _ in range(ROUNDS):
         for name, model, times in (("whole", exact, 1), ("pruned", quick, TIMES)):
-            *taken, labels[name] = seconds(model, X, times)
-            least[name].append((taken[0], taken[1]))
-            speeds = (f"{tokens / t:,.0f}" for t in taken)
+            *best_times, labels[name] = seconds(model, X, times)
+            least[name].append((best_times[0], best_times[1]))
+            speeds = (f"{tokens / t:,.0f}" for t in best_times)
             f1 = entity_scores(y, labels[name]).micro.f1
-            found.append(
+            table.append(
                 (name, "{} tokens/s of processor time, {} by the clock, ".format(*speeds) + f"{f1:.4f}")
             )
     ratios = [
         min(a) / min(b) for a, b in zip(*(zip(*rows, strict=True) for rows in least.values()), strict=True)
     ]
-    found.append(("ratio", f"{ratios[0]:.1f} of processor time, {ratios[1]:.1f} by the clock"))
+    table.append(("ratio", f"{ratios[0]:.1f} of processor time, {ratios[1]:.1f} by the clock"))
     pairs = zip(*(chain.from_iterable(each) for each in labels.values()), strict=True)
-    found.append(("labels that differ", f"{sum(a != b for a, b in pairs)} of {tokens}"))
-    return found
+    table.append(("labels that differ", f"{sum(a != b for a, b in pairs)} of {tokens}"))
+    return table
 
 
 if __name__ == "__main__":
-    for what, figure in rows(*sys.argv[1:]):
-        print(f"{what}: {figure}", flush=True)
+    for label, figure in rows(*sys.argv[1:]):
+        print(f"{label}: {figure}", flush=True)

@@ -1,4 +1,4 @@
-"""Syntactic functions of the nodes of dependency trees: what the parts of trees are worth.
+"""Syntactic functions of the nodes of dependency trees, by the parts of trees that match.
 
 Learns from a few hundred random trees of a UD treebank (FORM alone) and labels nodes of others
 with their DEPREL. Prints a line per fit, and the table of docs/models/trees.md: mean accuracy over
@@ -83,22 +83,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trees", type=int, default=300)
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), help="beginnings of names")
-    given = parser.parse_args()
-    names = [name for name in CONTENDERS if name.startswith(tuple(given.contenders))]
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    args = parser.parse_args()
+    names = [name for name in CONTENDERS if name.startswith(tuple(args.contenders))]
+    figures: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for name in names:
-        for corpus in given.corpora:
-            for seed in range(given.seeds):
-                X, y = sample(corpus, "train", given.trees, seed)
-                new, wanted = sample(corpus, "dev", 500, seed)
+        for corpus in args.corpora:
+            for seed in range(args.seeds):
+                X, y = sample(corpus, "train", args.trees, seed)
+                new, gold = sample(corpus, "dev", 500, seed)
                 began = time.process_time()
                 model = CONTENDERS[name]().fit(shaped(name, X), y)
                 seconds = time.process_time() - began
-                accuracy = 100 * token_accuracy(wanted, model.predict(shaped(name, new)))
-                found.setdefault((name, corpus), []).append((accuracy, seconds))
+                accuracy = 100 * token_accuracy(gold, model.predict(shaped(name, new)))
+                figures.setdefault((name, corpus), []).append((accuracy, seconds))
                 chosen = f"{getattr(model, 'parts_', '')} {getattr(model, 'mixing_', 0.0):.2f}"
                 print(f"{corpus} {seed} {name}: {accuracy:.2f} {seconds:.0f} s {chosen}", flush=True)
-    for (name, corpus), runs in found.items():
+    for (name, corpus), runs in figures.items():
         reached, seconds_of = zip(*runs, strict=True)
         spread = f"{min(reached):.1f}–{max(reached):.1f}"
         print(

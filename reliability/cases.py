@@ -79,10 +79,13 @@ def _case(model: Any, of_word: Any = None, shape: Any = None, labels: list[Any] 
 
 def cases() -> dict[str, Case]:
     """All cases by name; a name begins with the class of its model."""
+    return _label_pair_cases() | _marginalized_cases()
+
+
+def _label_pair_cases() -> dict[str, Case]:
+    """Models that score pairs of labels or segments, and those that combine them."""
     gram = Precomputed(np.eye(7) + 0.1)
     short_hm = {"epochs": 3, "random_state": 0}
-    chain: dict[str, Any] = {"prior": fuda.HMM(), "prior_form": "chain", "orders": 1}
-    scheme: dict[str, Any] = {"decode": "viterbi", "scheme": "IOB2"}
     return {
         "HMM": _case(fuda.HMM(window=1)),
         "HMM-tree": _case(fuda.HMM(), shape=trees),
@@ -117,6 +120,14 @@ def cases() -> dict[str, Case]:
         "Reranker-tree": _case(fuda.Reranker(base=fuda.HMM(), n=3, folds=3), shape=trees),
         "Auto": _case(fuda.Auto(candidates={"hmm": fuda.HMM(), "crf": fuda.CRF()})),
         "Auto-scheme": _case(fuda.Auto(candidates={"crf": fuda.CRF(l2=0.1)}), labels=CHUNKS),
+    }
+
+
+def _marginalized_cases() -> dict[str, Case]:
+    """Models with the marginalized kernel."""
+    chain: dict[str, Any] = {"prior": fuda.HMM(), "prior_form": "chain", "orders": 1}
+    scheme: dict[str, Any] = {"decode": "viterbi", "scheme": "IOB2"}
+    return {
         "MarginalizedPerceptron": _case(fuda.MarginalizedPerceptron(orders=2)),
         "MarginalizedPerceptron-scheme": _case(
             fuda.MarginalizedPerceptron(orders=2, **scheme), labels=CHUNKS
@@ -173,7 +184,7 @@ def _pruned(case: Case, model: Any) -> Any:
 
 def _combined(case: Case, model: Any) -> Any:
     """A model that decides by the scores of one and the marginals of another."""
-    members = [clone(one).fit(case.structures, case.labels) for one in (fuda.CRF(), fuda.HMM())]
+    members = [clone(member).fit(case.structures, case.labels) for member in (fuda.CRF(), fuda.HMM())]
     count = len(members[0].classes_)
     bias, pairs = np.zeros(count), np.zeros((count, count))
     model.best_ = Combination(members, Decoder(np.array([1.0, 0.5]), bias, pairs, None, (True, False)))

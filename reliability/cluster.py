@@ -23,7 +23,7 @@ from typing import Any
 from distributed import Client, LocalCluster
 
 from fuda import CRF, MarginalizedPerceptron, datasets
-from reliability.running import Found, run
+from reliability.running import Findings, run
 
 DATA = datasets.load_product_usage()
 X, Y = [list(x.observations) for x in DATA.X[:200]], DATA.y[:200]
@@ -53,8 +53,8 @@ def on_two_workers(name: str, rng: random.Random | None, iterations: int = 0) ->
 def killer(pid: int, iteration: int, delay: float) -> Callable[[Any], None]:
     """A callback that kills a process some moments after an iteration."""
 
-    def callback(found: Any) -> None:
-        if found.iteration == iteration:
+    def callback(step: Any) -> None:
+        if step.iteration == iteration:
             threading.Timer(delay, os.kill, (pid, signal.SIGKILL)).start()
 
     return callback
@@ -65,18 +65,18 @@ def units(runs: int, seed: int) -> list[range]:
     return [range(runs)]
 
 
-def work(unit: range, seed: int, folder: Path) -> Found:
+def work(unit: range, seed: int, folder: Path) -> Findings:
     """Train and kill."""
     rng, broken = random.Random(seed), []
     expected = {name: on_two_workers(name, None)[0] for name in MODELS}
     for number in unit:
         name = list(MODELS)[number % 2]
-        found, took = on_two_workers(name, rng, len(expected[name]))
-        same = found == expected[name]
+        identity, took = on_two_workers(name, rng, len(expected[name]))
+        same = identity == expected[name]
         print(f"{name}: {'the same' if same else 'broken'}, {took:.1f} s", file=sys.stderr, flush=True)
         if not same:
-            broken.append(f"{name}: seed {seed}, run {number}: {found} and not {expected[name]}")
-    return Found(broken, Counter({"kills during trainings": len(unit)}))
+            broken.append(f"{name}: seed {seed}, run {number}: {identity} and not {expected[name]}")
+    return Findings(broken, Counter({"kills during trainings": len(unit)}))
 
 
 if __name__ == "__main__":

@@ -64,33 +64,33 @@ def by_threads(name: str, path: Path, count: int) -> tuple[list[Any], list[list[
     model._cached = None  # what the first prediction prepares, all threads prepare at once
 
     def fit_and_predict() -> Any:
-        own = cases()[name].model
-        return own.fit(case.structures, case.labels).predict(case.questions)
+        new_model = cases()[name].model
+        return new_model.fit(case.structures, case.labels).predict(case.questions)
 
     with ThreadPoolExecutor(THREADS) as threads:
-        asked = [threads.submit(model.predict, case.questions) for _ in range(count)]
-        asked += [threads.submit(fit_and_predict) for _ in range(2)]
-        return alone, [future.result().tolist() for future in asked]
+        futures = [threads.submit(model.predict, case.questions) for _ in range(count)]
+        futures += [threads.submit(fit_and_predict) for _ in range(2)]
+        return alone, [future.result().tolist() for future in futures]
 
 
 def disagreements(names: list[str], count: int) -> tuple[int, int]:
     """How many answers threads and processes gave, and how many were others than alone."""
     expected: dict[str, list[Any]] = {}
-    given = others = 0
+    total = others = 0
 
-    def judge(way: str, found: list[tuple[str, list[Any]]]) -> None:
-        nonlocal given, others
-        given += len(found)
-        for name, answer in found:
+    def judge(way: str, named_answers: list[tuple[str, list[Any]]]) -> None:
+        nonlocal total, others
+        total += len(named_answers)
+        for name, answer in named_answers:
             if answer != expected[name]:
                 others += 1
                 print(f"{name}: another answer by {way}", file=sys.stderr)
 
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            expected[name], found = by_threads(name, Path(folder) / name, count)
-            judge("threads", [(name, answer) for answer in found])
-            print(f"{name}: {len(found)} answers by threads", file=sys.stderr)
+            expected[name], answered = by_threads(name, Path(folder) / name, count)
+            judge("threads", [(name, answer) for answer in answered])
+            print(f"{name}: {len(answered)} answers by threads", file=sys.stderr)
         paths, questions = (
             [str(Path(folder) / name) for name in names],
             [cases()[name].questions for name in names],
@@ -98,9 +98,9 @@ def disagreements(names: list[str], count: int) -> tuple[int, int]:
         for method in ("fork", "spawn"):
             with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as processes:
                 judge(method, list(zip(names, processes.map(answers, paths, questions), strict=True)))
-        tasks = (joblib.delayed(answers)(path, asked) for path, asked in zip(paths, questions, strict=True))
+        tasks = (joblib.delayed(answers)(path, X) for path, X in zip(paths, questions, strict=True))
         judge("loky", list(zip(names, joblib.Parallel(2, backend="loky")(tasks), strict=True)))
-    return given, others
+    return total, others
 
 
 def longest_pause(work: Callable[[], object]) -> tuple[float, float]:
@@ -126,7 +126,7 @@ def pauses(name: str, size: int) -> dict[str, tuple[float, float]]:
     """Time and longest pause of each operation: the first call, and the best of three others."""
     data = fuda.read(CORPUS)
     X, y = data.X[:size], (data.y or [])[:size]
-    model, found = LEARNERS[name](), {}
+    model, waits = LEARNERS[name](), {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training that ended early
         path = Path(folder) / "model.fuda"
@@ -138,9 +138,9 @@ def pauses(name: str, size: int) -> dict[str, tuple[float, float]]:
             "load": lambda: fuda.load(path),
         }
         for operation, function in work.items():
-            found[f"{operation}, first"] = longest_pause(function)
-            found[operation] = min((longest_pause(function) for _ in range(3)), key=itemgetter(1))
-    return found
+            waits[f"{operation}, first"] = longest_pause(function)
+            waits[operation] = min((longest_pause(function) for _ in range(3)), key=itemgetter(1))
+    return waits
 
 
 def in_process(name: str, size: int, compiling: bool) -> None:
@@ -167,14 +167,14 @@ def main() -> int:
             print(words, file=sys.stderr)
         return 0
     start = time.monotonic()
-    given, broken = disagreements([name for name in cases() if options.only in name], options.runs)
+    total, broken = disagreements([name for name in cases() if options.only in name], options.runs)
     if options.size:
         for name in LEARNERS:
             in_process(name, options.size, compiling=False)
             if options.compiling:
                 in_process(name, options.size, compiling=True)
     seconds = time.monotonic() - start
-    print(f"concurrency: {given} answers, {broken} others than alone, {THREADS} threads, {seconds:.0f} s")
+    print(f"concurrency: {total} answers, {broken} others than alone, {THREADS} threads, {seconds:.0f} s")
     return int(bool(broken))
 
 

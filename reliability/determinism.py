@@ -76,7 +76,7 @@ def _threaded(model: Any, n_jobs: int | None) -> Any:
 
 def fingerprints(n_jobs: int, only: str, large: bool) -> dict[str, str]:
     """A hash of the files and predictions of every model before and after `partial_fit`."""
-    found = {}
+    digests = {}
     small = ((name, case.model, case.structures, case.labels) for name, case in cases().items())
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training that ended early
@@ -94,9 +94,9 @@ def fingerprints(n_jobs: int, only: str, large: bool) -> dict[str, str]:
                 _threaded(fitted, None).save(Path(folder) / "model.fuda")
                 digest.update((Path(folder) / "model.fuda").read_bytes())
                 _threaded(fitted, n_jobs)
-            found[name] = digest.hexdigest()
+            digests[name] = digest.hexdigest()
             print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr)
-    return found
+    return digests
 
 
 def in_process(n_jobs: int, threads: int, hash_seed: int) -> dict[str, str]:
@@ -127,9 +127,9 @@ def main() -> int:
     ]
     with ThreadPoolExecutor(options.jobs) as pool:
         expected, *others = pool.map(lambda way: in_process(*way), ways)
-    for (jobs, threads, hash_seed), found in zip(ways[1:], others, strict=True):
+    for (jobs, threads, hash_seed), digests in zip(ways[1:], others, strict=True):
         for name in expected:
-            if found[name] != expected[name]:
+            if digests[name] != expected[name]:
                 broken += 1
                 where = f"n_jobs={jobs}, {threads} threads of libraries, PYTHONHASHSEED={hash_seed}"
                 print(f"{name}: another model with {where}", file=sys.stderr)

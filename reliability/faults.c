@@ -1,9 +1,9 @@
 /* A library to be preloaded that lets the n-th system call or large allocation of a process fail.
  *
- * fault_arm counts from then on: files below a folder, allocations from a size. What happens at the
- * n-th call depends on the mode: ONCE fails it, ALWAYS fails it and all later ones, SHORT writes half
- * of the data and fails no call, SHORT_THEN writes half and fails all later calls. fault_trace tells
- * from where in Python calls come.
+ * fault_arm counts from then on: files below a folder, allocations from a size. What happens at
+ * the n-th call depends on the mode: ONCE fails it, ALWAYS fails it and all later ones, SHORT
+ * writes half of the data and fails no call, SHORT_THEN writes half and fails all later calls.
+ * fault_trace tells from where in Python calls come.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ void fault_trace(int handle, int of_every_call) {
     every = of_every_call;
 }
 
-/* Write the kind of a call, and let Python's faulthandler, which allocates nothing, write the stack. */
+/* Write the kind of a call, and the stack by Python's faulthandler, which allocates nothing. */
 static void tell(int kind) {
     char line[32];
     if (telling) return;
@@ -142,7 +142,7 @@ int unlink(const char *path) {
     return decide_path(UNLINK, path) ? -1 : real(path);
 }
 
-/* Where in NumPy and numba the data of arrays are allocated: what asks for LEARNED bytes meanwhile. */
+/* Where NumPy and numba allocate the data of arrays: what asks for LEARNED bytes meanwhile. */
 enum { LEARNED = 54321, PLACES = 8, ARRAY = 1000 };
 static const void *places[PLACES];
 static atomic_int known, learning;
@@ -150,7 +150,7 @@ static atomic_int known, learning;
 void fault_learn(int on) { learning = on; }
 
 /* The data of arrays, small as they are in tests, and whatever else is as large as `least`. NumPy
- * itself crashes where it gets no buffer for an iterator; nothing else that it allocates counts. */
+ * itself crashes where it gets no buffer for an iterator; its other allocations do not count. */
 static int is_large(size_t size, const void *caller) {
     Dl_info here, numpy;
     for (int k = 0; k < known; k++)

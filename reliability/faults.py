@@ -49,7 +49,7 @@ import numpy as np
 import fuda
 from fuda import DataError
 from reliability.operations import Operation, empty, groups
-from reliability.running import Found, done, options, said
+from reliability.running import Findings, options, run_units, summary
 
 OPEN, READ, WRITE, SYNC, RENAME, CHMOD, UNLINK, ALLOCATE = (1 << k for k in range(8))
 ONCE, ALWAYS, SHORT, SHORT_THEN = range(4)
@@ -108,7 +108,7 @@ def attempt(operation: Operation, fault: Fault, n: int, folder: Path) -> Attempt
                 operation.prepare()
                 _inject(operation, fault, n, folder)
                 code = 0
-            except BaseException:  # told by exit code and story; the process must end here
+            except BaseException:  # reported by exit code and story; the process must end here
                 traceback.print_exc(file=stream)
             finally:
                 stream.flush()
@@ -144,8 +144,8 @@ def _inject(operation: Operation, fault: Fault, n: int, folder: Path) -> None:
         assert "\n" not in str(error), f"not one line: {error}"
         assert str(folder) in str(error), f"no file is named: {error}"
     operation.check(error)
-    left = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
-    assert not left, f"temporary files are left: {left}"
+    temporary = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
+    assert not temporary, f"temporary files are left: {temporary}"
 
 
 @cache
@@ -171,14 +171,14 @@ class Unit(NamedTuple):
     every: bool
 
 
-def work(unit: Unit, seed: int, folder: Path) -> Found:
+def work(unit: Unit, seed: int, folder: Path) -> Findings:
     """Inject faults into the operations of one group."""
     learn()
     # Auto goes by the clock.
     runs = min(unit.runs, SAMPLE) if unit.group.startswith("Auto") else unit.runs
     chance, broken, counts = random.Random(f"{seed} {unit.group}"), list[str](), Counter[str]()
-    place, taken = folder / "folder", folder.parent / "taken"
-    taken.mkdir(exist_ok=True)
+    place, seen_before = folder / "folder", folder.parent / "taken"
+    seen_before.mkdir(exist_ok=True)
     for name, operation in groups(place)[unit.group]():
         kinds = (FILES if operation.uses_files else {}) | MEMORY
         dry = attempt(
@@ -194,7 +194,7 @@ def work(unit: Unit, seed: int, folder: Path) -> Found:
             like = name if unit.every else name.removeprefix(unit.group)
             chosen = every_call(sites) if unit.every else calls_by_site(sites)
             for key, numbers in sorted(chance.sample(list(chosen.items()), min(runs, len(chosen)))):
-                if not is_first(f"{like} {words} {key}", taken):
+                if not is_first(f"{like} {words} {key}", seen_before):
                     continue
                 counts["sites"] += not unit.every
                 for n in numbers:
@@ -205,7 +205,7 @@ def work(unit: Unit, seed: int, folder: Path) -> Found:
                     if tried.code:
                         broken.append(f"{name}: {words} at call {n}: exit code {tried.code}\n{tried.story}")
         print(f"{name}: {dict(counts)}", file=sys.stderr, flush=True)
-    return Found(broken, counts)
+    return Findings(broken, counts)
 
 
 def every_call(sites: list[Site]) -> dict[str, list[int]]:
@@ -215,10 +215,10 @@ def every_call(sites: list[Site]) -> dict[str, list[int]]:
 
 def calls_by_site(sites: list[Site]) -> dict[str, list[int]]:
     """The first, the second and the last call at each site."""
-    found: dict[Site, list[int]] = {}
+    numbers_of: dict[Site, list[int]] = {}
     for n, site in enumerate(sites, start=1):
-        found.setdefault(site, []).append(n)
-    return {repr(site): sorted({*numbers[:2], numbers[-1]}) for site, numbers in found.items()}
+        numbers_of.setdefault(site, []).append(n)
+    return {repr(site): sorted({*numbers[:2], numbers[-1]}) for site, numbers in numbers_of.items()}
 
 
 def is_first(key: str, folder: Path) -> bool:
@@ -247,15 +247,15 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="PATTERN", help="learners or commands that match")
     parser.add_argument("--all", action="store_true", help="let every call fail")
     parser.add_argument("--parts", type=int, default=1, help="that the work on each of these is divided into")
-    given = parser.parse_args()
+    args = parser.parse_args()
     if not hasattr(ctypes.CDLL(None), "fault_arm"):
         return preloaded()
     start = time.monotonic()
-    names = [name for name in groups(Path()) if re.search(given.only, name)]
-    units = [Unit(name, part, given.runs, given.all) for part in range(given.parts) for name in names]
-    found = done(units, work, given)
-    print(f"faults: {said(found)}, seed {given.seed}, {time.monotonic() - start:.0f} s")
-    return int(bool(found.broken))
+    names = [name for name in groups(Path()) if re.search(args.only, name)]
+    units = [Unit(name, part, args.runs, args.all) for part in range(args.parts) for name in names]
+    findings = run_units(units, work, args)
+    print(f"faults: {summary(findings)}, seed {args.seed}, {time.monotonic() - start:.0f} s")
+    return int(bool(findings.broken))
 
 
 if __name__ == "__main__":

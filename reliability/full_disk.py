@@ -30,7 +30,7 @@ from fuda import DataError
 from fuda.compiled import _Cache, compiled
 from fuda.page.store import Step, Store
 from reliability.operations import TEXT, Error, Operation, Operations, empty, groups, make_store
-from reliability.running import Found, done, options, said
+from reliability.running import Findings, options, run_units, summary
 
 SIZE = 64 << 20  # bytes of the disk
 PAGE = os.sysconf("SC_PAGE_SIZE")  # what a tmpfs gives out
@@ -81,7 +81,7 @@ def attempt(operation: Operation, pages: int, folder: Path) -> tuple[str, str]:
             try:
                 operation.prepare()
                 code = int(is_refused(operation, pages, folder))
-            except BaseException:  # told by exit code and story; the process must end here
+            except BaseException:  # reported by exit code and story; the process must end here
                 traceback.print_exc(file=stream)
             finally:
                 stream.flush()
@@ -98,8 +98,8 @@ def is_refused(operation: Operation, pages: int, folder: Path) -> bool:
         operation.run()
     except (DataError, SystemExit) as raised:
         error = raised
-    left = [path.name for path in folder.iterdir() if path.name.endswith((".part", ".tmp"))]
-    assert not left, f"temporary files are left: {left}"
+    temporary = [path.name for path in folder.iterdir() if path.name.endswith((".part", ".tmp"))]
+    assert not temporary, f"temporary files are left: {temporary}"
     filler.unlink()
     if isinstance(error, DataError):
         assert "\n" not in str(error), f"not one line: {error}"
@@ -111,7 +111,7 @@ def is_refused(operation: Operation, pages: int, folder: Path) -> bool:
 def store_operations(folder: Path) -> Operations:
     """A store of the page is made, and answers are kept in it."""
     path = folder / "store.db"
-    kept: list[int] = []
+    acknowledged: list[int] = []
 
     def prepare() -> None:
         (folder / "data.conll").write_text(TEXT)
@@ -125,11 +125,11 @@ def store_operations(folder: Path) -> Operations:
         with closing(Store(path)) as store:
             for number, structure in enumerate(list(store.structures()), start=1):
                 store.step("accept", number, 0, ["O"] * len(structure), NOBODY)
-                kept.append(number)
+                acknowledged.append(number)
 
     def check_answers(error: Error) -> None:
         with closing(Store(path)) as store:
-            assert [number for *_, number, _ in store.steps()] == kept, "not what was acknowledged"
+            assert [number for *_, number, _ in store.steps()] == acknowledged, "not what was acknowledged"
             for item in store.items("source = 'person'"):
                 assert item.labels == ["O"] * len(item.record.structure), "other labels than were given"
 
@@ -160,11 +160,11 @@ def cache_operations(folder: Path) -> Operations:
 
 def all_groups(folder: Path) -> dict[str, Callable[[], Operations]]:
     """The operations of all campaigns, and those of this one."""
-    own = {"store": partial(store_operations, folder), "compiled code": partial(cache_operations, folder)}
-    return own | groups(folder)
+    further = {"store": partial(store_operations, folder), "compiled code": partial(cache_operations, folder)}
+    return further | groups(folder)
 
 
-def work(unit: str, seed: int, folder: Path) -> Found:
+def work(unit: str, seed: int, folder: Path) -> Findings:
     """Let the operations of one group meet a full disk."""
     broken, counts = list[str](), Counter[str]()
     place = folder / "disk"
@@ -180,33 +180,33 @@ def work(unit: str, seed: int, folder: Path) -> Found:
                 if ended == "broken":
                     broken.append(f"{name}: {pages} free pages: {story}")
             print(f"{name}: {dict(counts)}", file=sys.stderr, flush=True)
-    return Found(broken, counts)
+    return Findings(broken, counts)
 
 
 def moments(operation: Operation, folder: Path) -> list[int]:
     """Numbers of free pages, from none to more than the operation takes."""
     attempt(operation, SIZE // PAGE // 2, folder)
     used = os.statvfs(folder)
-    found, last = [0], 2 * (used.f_blocks - used.f_bfree) + 1
-    while found[-1] < last:
-        found.append(found[-1] + (1 if found[-1] < CLOSE else found[-1] // 4))
-    return found
+    steps, last = [0], 2 * (used.f_blocks - used.f_bfree) + 1
+    while steps[-1] < last:
+        steps.append(steps[-1] + (1 if steps[-1] < CLOSE else steps[-1] // 4))
+    return steps
 
 
 def main() -> int:
     """Run the campaign; the last line states its figures."""
     parser = options(__doc__, 0)
     parser.add_argument("--only", default="", metavar="PATTERN", help="learners or commands that match")
-    given = parser.parse_args()
+    args = parser.parse_args()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         reason = reason_not_to(Path(folder))
     if reason:
         print(f"full_disk: nothing was done, since no disk can be mounted here: {reason}")
         return 0
-    found = done([name for name in all_groups(Path()) if re.search(given.only, name)], work, given)
-    print(f"full_disk: {said(found)}, {time.monotonic() - start:.0f} s")
-    return int(bool(found.broken))
+    findings = run_units([name for name in all_groups(Path()) if re.search(args.only, name)], work, args)
+    print(f"full_disk: {summary(findings)}, {time.monotonic() - start:.0f} s")
+    return int(bool(findings.broken))
 
 
 if __name__ == "__main__":

@@ -87,9 +87,9 @@ def main() -> None:
         if ended.returncode:
             broken.append(name)
             print(ended.stdout[-3000:], ended.stderr[-3000:], sep="\n", file=sys.stderr, flush=True)
-    found = f"finds in {', '.join(broken)}" if broken else "no finds"
+    finds = f"finds in {', '.join(broken)}" if broken else "no finds"
     took = f"seed {options.seed}, {time.time() - began:.0f} s"
-    print(f"fuzz: {done:,} executions, {len(chosen)} targets, {edges:,} edges, {found}, {took}")
+    print(f"fuzz: {done:,} executions, {len(chosen)} targets, {edges:,} edges, {finds}, {took}")
     sys.exit(bool(broken))
 
 

@@ -33,7 +33,7 @@ import fuda
 from fuda import DataError, ModelFileError
 from reliability.cases import Case, cases, further_states
 from reliability.mutations import Content, mutated, put_together, take_apart
-from reliability.running import Found, done, options, said
+from reliability.running import Findings, options, run_units, summary
 
 SECONDS, STALL, MEMORY = 10.0, 200.0, 1 << 30
 _PATIENCE = (SECONDS, 150.0, SECONDS)  # for one file, tried again where it was slow
@@ -61,26 +61,26 @@ def refused_question(error: DataError) -> bool:
 
 def answers(model: Any, structures: list[Any]) -> list[Any]:
     """All that a user may ask of a model; Broken where an answer is not well formed."""
-    names, found = set(model.classes_), []
+    names, answered = set(model.classes_), []
     for x, labels in zip(structures, model.predict(structures), strict=True):
         if len(labels) != len(x) or not set(labels) <= names:
             raise Broken(f"labels {list(labels)[:5]}")
-        found.append(list(labels))
+        answered.append(list(labels))
     for ask in (_marginals, _nbest, _scores, _explanations, _weights):
         try:
-            found.append(ask(model, structures))
+            answered.append(ask(model, structures))
         except DataError as error:
             if not refused_question(error):
                 raise
-            found.append(str(error))
-    return found
+            answered.append(str(error))
+    return answered
 
 
 def _marginals(model: Any, structures: list[Any]) -> Any:
     if not hasattr(model, "predict_marginals"):
         return None
-    found = list(model.predict_marginals(structures))
-    for x, m in zip(structures, found, strict=True):
+    marginals = list(model.predict_marginals(structures))
+    for x, m in zip(structures, marginals, strict=True):
         fits = m.shape == (len(x), len(model.classes_)) and np.isfinite(m).all()
         if (
             not fits
@@ -89,14 +89,14 @@ def _marginals(model: Any, structures: list[Any]) -> Any:
             or not np.allclose(m.sum(axis=1), 1.0, atol=1e-6)
         ):
             raise Broken(f"marginals {m.tolist()[:2]}")
-    return [np.round(m, 9).tolist() for m in found]
+    return [np.round(m, 9).tolist() for m in marginals]
 
 
 def _nbest(model: Any, structures: list[Any]) -> Any:
     if not hasattr(model, "predict_nbest"):
         return None
-    found = [list(listed) for listed in model.predict_nbest(structures, 3)]
-    for x, listed in zip(structures, found, strict=True):
+    ranked = [list(listed) for listed in model.predict_nbest(structures, 3)]
+    for x, listed in zip(structures, ranked, strict=True):
         scores = [score for _, score in listed]
         labelings = {tuple(labels) for labels, _ in listed}
         known = all(len(labels) == len(x) and set(labels) <= set(model.classes_) for labels, _ in listed)
@@ -104,28 +104,28 @@ def _nbest(model: Any, structures: list[Any]) -> Any:
             raise Broken(f"n-best {listed}")
         if not np.isfinite(scores).all() or max(scores) > 0 or scores != sorted(scores, reverse=True):
             raise Broken(f"n-best scores {scores}")
-    return [[(list(labels), score) for labels, score in listed] for listed in found]
+    return [[(list(labels), score) for labels, score in listed] for listed in ranked]
 
 
 def _scores(model: Any, structures: list[Any]) -> Any:
     if not hasattr(model, "decision_scores"):
         return None
-    found = list(model.decision_scores(structures))
-    if not all(np.isfinite(s).all() for s in found):
+    scores = list(model.decision_scores(structures))
+    if not all(np.isfinite(s).all() for s in scores):
         raise Broken("a decision score is not finite")
-    return [s.tolist() for s in found]
+    return [s.tolist() for s in scores]
 
 
 def _explanations(model: Any, structures: list[Any]) -> Any:
     if not hasattr(model, "explain"):
         return None
-    found = model.explain(structures[0], len(structures[0]) - 1)
-    verdicts = [verdict for verdict in (found.chosen, found.rival) if verdict is not None]
+    explanation = model.explain(structures[0], len(structures[0]) - 1)
+    verdicts = [verdict for verdict in (explanation.chosen, explanation.rival) if verdict is not None]
     numbers = [number for verdict in verdicts for number in (verdict.score, verdict.others)]
     numbers += [voice.share for verdict in verdicts for voice in verdict.voices]
     if not all(map(math.isfinite, numbers)):
         raise Broken(f"explanation {numbers}")
-    return str(found)
+    return str(explanation)
 
 
 def _weights(model: Any, structures: list[Any]) -> Any:
@@ -135,10 +135,10 @@ def _weights(model: Any, structures: list[Any]) -> Any:
         model.show_support(model.support_[0].structure)
     if not hasattr(model, "top_features"):
         return None
-    found = {} if getattr(model, "kernel", None) is not None else model.top_features(3)
-    if not all(math.isfinite(weight) for listed in found.values() for _, weight in listed):
-        raise Broken(f"weights {found}")
-    return str(found)
+    weights = {} if getattr(model, "kernel", None) is not None else model.top_features(3)
+    if not all(math.isfinite(weight) for listed in weights.values() for _, weight in listed):
+        raise Broken(f"weights {weights}")
+    return str(weights)
 
 
 def outcome(path: Path, structures: list[Any], expected: Any, seconds: float = SECONDS) -> tuple[str, str]:
@@ -147,12 +147,12 @@ def outcome(path: Path, structures: list[Any], expected: Any, seconds: float = S
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             model = fuda.load(path)
-            found = answers(model, structures)
+            answered = answers(model, structures)
             again = path.with_suffix(".again")
             model.save(again)
-            if repr(answers(fuda.load(again), structures)) != repr(found):
+            if repr(answers(fuda.load(again), structures)) != repr(answered):
                 return "broken: differs after saving", ""
-            return ("same" if repr(found) == repr(expected) else "other answer"), ""
+            return ("same" if repr(answered) == repr(expected) else "other answer"), ""
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except ModelFileError as error:
@@ -166,8 +166,8 @@ def outcome(path: Path, structures: list[Any], expected: Any, seconds: float = S
     except TooSlow:
         return "broken: too slow", ""
     except Exception as error:  # the campaign reports whatever else is raised
-        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/fuda/" in frame.filename]
-        where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/fuda/" in frame.filename]
+        where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
         return f"broken: {type(error).__name__}", f"{where} {error}"
 
 
@@ -198,8 +198,8 @@ def _work(
         path.write_bytes(put_together(contents[name]))
         expected = answers(fuda.load(path), case.questions)
         for number in numbers:
-            data, what = mutated(_chance(seed, name, number), contents[name], list(contents.values()))
-            os.write(pipe, (json.dumps(["begin", number, what[:200]]) + "\n").encode())
+            data, changes = mutated(_chance(seed, name, number), contents[name], list(contents.values()))
+            os.write(pipe, (json.dumps(["begin", number, changes[:200]]) + "\n").encode())
             path.write_bytes(data)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             word, why = outcome(path, case.questions, expected, seconds)
@@ -228,7 +228,7 @@ def _lines(read_end: int, pid: int) -> Iterator[list[Any]]:
         yield from map(json.loads, lines)
 
 
-def work(unit: tuple[str, range, Path], seed: int, folder: Path) -> Found:
+def work(unit: tuple[str, range, Path], seed: int, folder: Path) -> Findings:
     """Try some changes of one model's file in forked workers, and report what is broken.
 
     What is too slow once may have been compiled, so it is tried again with more time,
@@ -257,22 +257,22 @@ def work(unit: tuple[str, range, Path], seed: int, folder: Path) -> Found:
                 traceback.print_exc()
                 os._exit(3)
         os.close(write_end)
-        what = ""
+        changes = ""
         for kind, number, word, *why in _lines(read_end, pid):
             if kind == "begin":
-                what = word
+                changes = word
                 continue
             first, seconds = number + 1, [SECONDS]
-            report(number, word, f"[{what}] {why[0]}")
+            report(number, word, f"[{changes}] {why[0]}")
         os.close(read_end)
         _, status = os.waitpid(pid, 0)
         if os.waitstatus_to_exitcode(status) == _SLOW and len(seconds) < len(_PATIENCE):
             seconds.append(_PATIENCE[len(seconds)])
         elif status and first < numbers.stop:
-            report(first, f"broken: ended with {os.waitstatus_to_exitcode(status)}", f"[{what}]")
+            report(first, f"broken: ended with {os.waitstatus_to_exitcode(status)}", f"[{changes}]")
             first, seconds = first + 1, [SECONDS]
     print(f"{name}, {numbers}: {dict(sorted(counts.items()))}", file=sys.stderr, flush=True)
-    return Found(broken, counts + Counter({"files": len(numbers)}))
+    return Findings(broken, counts + Counter({"files": len(numbers)}))
 
 
 def all_cases() -> dict[str, Case]:
@@ -282,11 +282,11 @@ def all_cases() -> dict[str, Case]:
 
 def units(names: list[str], runs: int, files: Path) -> list[tuple[str, range, Path]]:
     """So many changes per learner, over all its cases, in pieces."""
-    found, learners = [], Counter(name.split("-")[0] for name in all_cases())
+    ranges, learners = [], Counter(name.split("-")[0] for name in all_cases())
     for name in names:
         each = math.ceil(runs / learners[name.split("-")[0]])
-        found += [(name, range(first, min(first + _PIECE, each)), files) for first in range(0, each, _PIECE)]
-    return found
+        ranges += [(name, range(first, min(first + _PIECE, each)), files) for first in range(0, each, _PIECE)]
+    return ranges
 
 
 def main() -> int:
@@ -294,28 +294,28 @@ def main() -> int:
     parser = options(__doc__, 10_000)
     parser.add_argument("--only", default="", metavar="PATTERN", help="cases whose names begin so")
     parser.add_argument("--case", type=int, help="try this one number, in this process")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
     faulthandler.enable()
-    began, chosen = time.time(), [name for name in all_cases() if re.match(given.only, name)]
+    began, chosen = time.time(), [name for name in all_cases() if re.match(args.only, name)]
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder)
         for name, case in all_cases().items():
             case.fitted().save(files / f"{name}.fuda")
-        if given.case is not None:
+        if args.case is not None:
             contents = {path.stem: take_apart(path.read_bytes()) for path in sorted(files.glob("*.fuda"))}
-            data, said_of_it = mutated(
-                _chance(given.seed, chosen[0], given.case), contents[chosen[0]], list(contents.values())
+            data, description = mutated(
+                _chance(args.seed, chosen[0], args.case), contents[chosen[0]], list(contents.values())
             )
-            print(said_of_it)
+            print(description)
             (files / "hostile.fuda").write_bytes(data)
             print(answers(fuda.load(files / "hostile.fuda"), all_cases()[chosen[0]].questions))
             return 0
-        found = done(units(chosen, given.runs, files), work, given)
+        findings = run_units(units(chosen, args.runs, files), work, args)
     learners = {name.split("-")[0] for name in chosen}
-    took = f"{len(learners)} learners, {len(chosen)} cases, seed {given.seed}, {time.time() - began:.0f} s"
-    print(f"hostile: {said(found)}, {took}")
-    return int(bool(found.broken))
+    took = f"{len(learners)} learners, {len(chosen)} cases, seed {args.seed}, {time.time() - began:.0f} s"
+    print(f"hostile: {summary(findings)}, {took}")
+    return int(bool(findings.broken))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from fuda.cli import main as command
 from fuda.cli.signals import Signals
 from fuda.interrupts import _ignore_signals, end_process
 from fuda.registry import MODELS
-from reliability.running import Found, run
+from reliability.running import Findings, run
 from reliability.trainings import LEARNERS, data_for, sentences
 
 STRUCTURES = 30
@@ -49,10 +49,10 @@ class Broken(Exception):
     """A promise that was not kept."""
 
 
-def check(kept: bool, what: str) -> None:
+def check(is_kept: bool, problem: str) -> None:
     """Raise Broken where a promise was not kept."""
-    if not kept:
-        raise Broken(what)
+    if not is_kept:
+        raise Broken(problem)
 
 
 def interrupted(work: Callable[[], object], seconds: float, number: int) -> bool:
@@ -270,16 +270,16 @@ KINDS: list[tuple[str, Callable[..., Any], str, list[str]]] = [
 
 def units(runs: int, seed: int) -> list[tuple[str, str, list[int]]]:
     """Kinds of work, learners, and the numbers of the runs of each."""
-    found: dict[tuple[str, str], list[int]] = {}
+    numbers_of: dict[tuple[str, str], list[int]] = {}
     for number in range(runs):
         kind, _, _, names = KINDS[number % len(KINDS)]
         mixed = random.Random(f"{seed} {kind}").sample(names, len(names))
         turn = number // len(KINDS) * (2 if kind == "fit" else 1) + (number % len(KINDS) == 2)
-        found.setdefault((kind, mixed[turn % len(names)]), []).append(number)
-    return [(*key, numbers) for key, numbers in found.items()]
+        numbers_of.setdefault((kind, mixed[turn % len(names)]), []).append(number)
+    return [(*key, numbers) for key, numbers in numbers_of.items()]
 
 
-def work(unit: tuple[str, str, list[int]], seed: int, folder: Path) -> Found:
+def work(unit: tuple[str, str, list[int]], seed: int, folder: Path) -> Findings:
     """Interrupt so many times."""
     kind, name, numbers = unit
     _, make, method, _ = next(row for row in KINDS if row[0] == kind)
@@ -293,7 +293,7 @@ def work(unit: tuple[str, str, list[int]], seed: int, folder: Path) -> Found:
             outcome = "broken"
         counts[f"{kind} {outcome}"] += 1
         print(f"{number}, {kind} of {name}: {outcome}", file=sys.stderr, flush=True)
-    return Found(broken, counts)
+    return Findings(broken, counts)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 from sklearn.base import clone
 
 from fuda.storage import checkpoint
-from reliability.running import Found, run
+from reliability.running import Findings, run
 from reliability.trainings import LEARNERS, RESUMABLE, data_for
 
 OLD = b"an old model"
@@ -94,7 +94,7 @@ def units(runs: int, seed: int) -> list[tuple[str, int]]:
     return [(name, len(range(number, runs, len(names)))) for number, name in enumerate(names[:runs])]
 
 
-def work(unit: tuple[str, int], seed: int, folder: Path) -> Found:
+def work(unit: tuple[str, int], seed: int, folder: Path) -> Findings:
     """Kill the fit of one learner so many times, and then let it end."""
     name, runs = unit
     chance, broken = random.Random(f"{seed} {name}"), []
@@ -109,10 +109,10 @@ def work(unit: tuple[str, int], seed: int, folder: Path) -> Found:
             chain.restart()
         counts["fits resumed to identical bytes"] += bool(number) and not killed and not problem
         number = number + 1 if killed and not problem else 0
-    left = list(folder.glob(".*"))
-    counts["temporary files left by kills"] += len(left)
+    temporary = list(folder.glob(".*"))
+    counts["temporary files left by kills"] += len(temporary)
     print(f"{name}: {counts['kills']} kills", file=sys.stderr, flush=True)
-    return Found(broken, counts)
+    return Findings(broken, counts)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from fuda.datasets import load_product_usage
 from fuda.formats.text import read
 from fuda.page import server, teacher
 from fuda.page.store import Store
-from reliability.running import Found, run
+from reliability.running import Findings, run
 
 SENTENCES = 150
 STORE = 10  # kills of the server of one store
@@ -55,15 +55,15 @@ class Person:
 
     def step(self) -> dict[str, Any] | None:
         """Do one thing: the state of the structure that was acknowledged."""
-        what = self.chance.random()
-        if what < 0.1:
+        draw = self.chance.random()
+        if draw < 0.1:
             return self.ask("undo")["item"]
-        done = self.client.get("/api/items?status=done&limit=200").json()["items"] if what < 0.2 else []
+        done = self.client.get("/api/items?status=done&limit=200").json()["items"] if draw < 0.2 else []
         item = self.chance.choice(done) if done else self.ask("next")["item"]
         if item is None:
             return None
         item = self.client.get(f"/api/items/{item['id']}?tab=person").json()["item"]
-        if what > 0.9:
+        if draw > 0.9:
             return self.ask(f"items/{item['id']}/skip", version=item["version"])["item"]
         spans = self.gold[item["id"]][: self.chance.randint(0, 4)] if done else self.gold[item["id"]]
         return self.ask(f"items/{item['id']}/accept", version=item["version"], spans=spans)["item"]
@@ -159,13 +159,13 @@ def broken_by(path: Path, known: dict[int, Any], shown: list[Any]) -> tuple[list
         if not same:
             broken.append("the model is rebuilt differently each time")
     if compared:
-        from fuda.page.desk import Desk
+        from fuda.page.api import Api
 
-        desk = Desk(store)
-        desk.teacher.rebuilt()
+        api = Api(store)
+        api.teacher.rebuilt()
         item = store.item(SENTENCES)
         assert item is not None
-        if store.unit.shown(*desk._predicted(item))["spans"] != shown[1]:
+        if store.unit.shown(*api._predicted(item))["spans"] != shown[1]:
             broken.append("the model rebuilt labels otherwise than that of the page")
     store.close()
     return broken, compared
@@ -176,7 +176,7 @@ def units(runs: int, seed: int) -> list[tuple[int, int]]:
     return [(number, min(STORE, runs - first)) for number, first in enumerate(range(0, runs, STORE))]
 
 
-def work(unit: tuple[int, int], seed: int, folder: Path) -> Found:
+def work(unit: tuple[int, int], seed: int, folder: Path) -> Findings:
     """Kill and start again."""
     (place, runs), (path, pool) = unit, (folder / "pool.db", folder / "pool.txt")
     pool.write_text(
@@ -200,27 +200,27 @@ def work(unit: tuple[int, int], seed: int, folder: Path) -> Found:
     compared = 0
     for number in range(runs):
         shown = killed_run(path, gold, known, chance)
-        found, was_compared = broken_by(path, known, shown)
+        problems, was_compared = broken_by(path, known, shown)
         compared += was_compared
-        broken += [f"store {place}, kill {number} of --seed {seed}: {problem}" for problem in found]
+        broken += [f"store {place}, kill {number} of --seed {seed}: {problem}" for problem in problems]
         known = now_known(path, known)
         print(f"{number + 1} of {runs} kills, {len(known)} sentences", file=sys.stderr, flush=True)
     counts = {"kills": runs, "sentences with acknowledged steps": len(known), "models compared": compared}
-    return Found(broken, Counter(counts))
+    return Findings(broken, Counter(counts))
 
 
 def now_known(path: Path, known: dict[int, Any]) -> dict[int, Any]:
     """What is known of sentences from here on: steps whose answer did not come are there now."""
-    store, found = Store(path), {}
+    store, current = Store(path), {}
     for number in known:
         item = store.item(number)
         assert item is not None
         labels = store.unit.shown(item.labels, None) if item.labels is not None else {"spans": []}
-        found[number] = json.loads(
+        current[number] = json.loads(
             json.dumps({"id": number, "version": item.version, "status": item.status, **labels})
         )
     store.close()
-    return found
+    return current
 
 
 if __name__ == "__main__":

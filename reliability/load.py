@@ -143,48 +143,48 @@ def measured(learner: str, case: str, share: float, limit: int) -> dict[str, Any
     X, y = make(max(10, int(full * share)))
     model = LEARNERS[learner]()
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # too few iterations to converge
             began = time.process_time()
             model.fit(X, y)
-            found["fit"] = time.process_time() - began
+            figures["fit"] = time.process_time() - began
             began = time.process_time()
             labels = model.predict(X)
-            found["predict"] = time.process_time() - began
+            figures["predict"] = time.process_time() - began
         if [len(labelled) for labelled in labels] != [len(x) for x in X]:
-            found["broken"] = "the labels do not fit the structures"
+            figures["broken"] = "the labels do not fit the structures"
     except DataError as error:
-        found["refused"] = str(error)
-    found["bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return found
+        figures["refused"] = str(error)
+    figures["bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return figures
 
 
 def in_a_process(learner: str, case: str, share: float, limit: int, seconds: int) -> dict[str, Any]:
     """What `measured` finds in a new process, or how that ended."""
-    one = [sys.executable, "-m", "reliability.load", "--one", learner, case]
-    how = ["--share", str(share), "--limit", str(limit), "--seconds", str(seconds)]
-    ended = subprocess.run([*one, *how], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "reliability.load", "--one", learner, case]
+    limits = ["--share", str(share), "--limit", str(limit), "--seconds", str(seconds)]
+    ended = subprocess.run([*command, *limits], capture_output=True, text=True, check=False)
     if ended.returncode == -signal.SIGXCPU:
         return {"broken": f"no answer within {seconds:g} s"}
     if ended.returncode:
         lines = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
         at = [line.strip() for line in lines if "/fuda/" in line][-1:]
         return {"broken": "; ".join([lines[-1], *at])}
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    figures: dict[str, Any] = json.loads(ended.stdout)
+    return figures
 
 
-def cell(found: dict[str, Any]) -> str:
+def cell(figures: dict[str, Any]) -> str:
     """One cell of the table."""
-    if "broken" in found:
-        return f"**{found['broken']}**"
-    if "refused" in found:
-        needed = re.search(r"needs ([\d,]+) bytes", found["refused"])
+    if "broken" in figures:
+        return f"**{figures['broken']}**"
+    if "refused" in figures:
+        needed = re.search(r"needs ([\d,]+) bytes", figures["refused"])
         why = f", {float(needed[1].replace(',', '')) / 1e9:,.0f} GB" if needed else ""
-        return f"{'predict' if 'fit' in found else 'fit'} refused{why}"
-    return f"{found['fit']:.1f} + {found['predict']:.1f} s, {found['bytes'] / 1e9:.1f} GB"
+        return f"{'predict' if 'fit' in figures else 'fit'} refused{why}"
+    return f"{figures['fit']:.1f} + {figures['predict']:.1f} s, {figures['bytes'] / 1e9:.1f} GB"
 
 
 def main() -> int:
@@ -199,35 +199,35 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--learners", help="separated by semicolons")
     parser.add_argument("--cases", help="separated by semicolons")
-    given = parser.parse_args()
-    if given.one:
-        resource.setrlimit(resource.RLIMIT_CPU, (given.seconds, given.seconds + 10))
-        print(json.dumps(measured(*given.one, given.share, given.limit)))
+    args = parser.parse_args()
+    if args.one:
+        resource.setrlimit(resource.RLIMIT_CPU, (args.seconds, args.seconds + 10))
+        print(json.dumps(measured(*args.one, args.share, args.limit)))
         return 0
-    learners = given.learners.split(";") if given.learners else list(LEARNERS)
-    cases = given.cases.split(";") if given.cases else list(CASES)
+    learners = args.learners.split(";") if args.learners else list(LEARNERS)
+    cases = args.cases.split(";") if args.cases else list(CASES)
     began, broken, refused = time.perf_counter(), 0, 0
     print(f"| case | {' | '.join(learners)} |\n|---|{'---|' * len(learners)}", flush=True)
-    with ThreadPoolExecutor(given.jobs) as pool:  # of threads that wait for processes
-        bounds = given.share, given.limit, given.seconds
+    with ThreadPoolExecutor(args.jobs) as pool:  # of threads that wait for processes
+        bounds = args.share, args.limit, args.seconds
         waiting = {
             case: [pool.submit(in_a_process, learner, case, *bounds) for learner in learners]
             for case in cases
         }
         for case, answers in waiting.items():
-            _, full, what = CASES[case]
-            row = [f"{max(10, int(full * given.share)):,} {what}"]
+            _, full, unit = CASES[case]
+            row = [f"{max(10, int(full * args.share)):,} {unit}"]
             for learner, answer in zip(learners, answers, strict=True):
-                found = answer.result()
-                broken += "broken" in found
-                refused += "refused" in found
-                print(f"{case}, {learner}: {json.dumps(found)}", file=sys.stderr, flush=True)
-                row.append(cell(found))
+                figures = answer.result()
+                broken += "broken" in figures
+                refused += "refused" in figures
+                print(f"{case}, {learner}: {json.dumps(figures)}", file=sys.stderr, flush=True)
+                row.append(cell(figures))
             print(f"| {' | '.join(row)} |", flush=True)
     runs = len(cases) * len(learners)
     print(
         f"load: {runs} runs, {runs - broken - refused} answers, {refused} refusals, {broken} broken, "
-        f"share {given.share:g}, {given.limit:,} bytes, {time.perf_counter() - began:.0f} s"
+        f"share {args.share:g}, {args.limit:,} bytes, {time.perf_counter() - began:.0f} s"
     )
     return int(broken > 0)
 

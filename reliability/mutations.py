@@ -58,7 +58,7 @@ def _json(value: Any) -> bytes:
 
 
 def put_together(content: Content, rng: Random | None = None) -> bytes:
-    """The sealed file of a content; with `rng`, its list of members or its bytes may lie."""
+    """The sealed file of a content; with `rng`, its list of members or its bytes may be false."""
     members = {name: _json(value) for name, value in content.texts.items()}
     listed: dict[str, Any] = {name: {"bytes": len(data)} for name, data in members.items()}
     for name, array in sorted(content.arrays.items()):
@@ -236,9 +236,9 @@ def change_names(rng: Random, vocabularies: Any) -> str:
 def _exchange_part(rng: Random, content: Content, others: list[Content]) -> Content:
     """A content whose part (the prior, the base labeler) is another model."""
     other, where = deepcopy(rng.choice(others)), rng.choice(["prior", "base", "other"])
-    own = {"members", "format", "format_version", "fuda", "reading"}
+    of_files = {"members", "format", "format_version", "fuda", "reading"}
     names = other.texts["vocabularies.json"]
-    part = {k: v for k, v in other.meta.items() if k not in own} | {"vocabularies": len(names)}
+    part = {k: v for k, v in other.meta.items() if k not in of_files} | {"vocabularies": len(names)}
     before = content.meta.get("parts") or {}
     vocabularies = content.texts["vocabularies.json"]
     if where in before:
@@ -251,28 +251,28 @@ def _exchange_part(rng: Random, content: Content, others: list[Content]) -> Cont
 
 def mutated(rng: Random, content: Content, others: list[Content]) -> tuple[bytes, str]:
     """A sealed file with one to three changes, described; the original only by chance."""
-    content, said, lie = deepcopy(content), [], None
+    content, changes, false_sizes = deepcopy(content), [], None
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         kind = rng.random()
         try:
             if kind < 0.42 and content.arrays:
-                said.append(change_array(rng, content.arrays))
+                changes.append(change_array(rng, content.arrays))
             elif kind < 0.74:
-                said.append(change_json(rng, content.meta))
+                changes.append(change_json(rng, content.meta))
             elif kind < 0.88 and content.texts.get("vocabularies.json"):
-                said.append(change_names(rng, content.texts["vocabularies.json"]))
+                changes.append(change_names(rng, content.texts["vocabularies.json"]))
             elif kind < 0.92 and "vocabularies.json" in content.texts:
                 content = _exchange_part(rng, content, others)
-                said.append("another part")
+                changes.append("another part")
             elif kind < 0.96:
-                lie = rng
-                said.append("lie")
+                false_sizes = rng
+                changes.append("forged")
             else:
-                said.append("bytes")
+                changes.append("bytes")
         except (TypeError, KeyError, AttributeError, IndexError, ValueError):
-            said.append("(two changes that do not go together)")
-    data = put_together(content, lie)
-    return (_changed_bytes(rng, data), "; ".join(said)) if "bytes" in said else (data, "; ".join(said))
+            changes.append("(two changes that do not go together)")
+    data = put_together(content, false_sizes)
+    return _changed_bytes(rng, data) if "bytes" in changes else data, "; ".join(changes)
 
 
 def _changed_bytes(rng: Random, data: bytes) -> bytes:

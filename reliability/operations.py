@@ -63,7 +63,7 @@ def learner_operations(name: str, case: Case, folder: Path) -> Operations:
 
 
 def empty(folder: Path) -> None:
-    """Make a folder, or remove what it holds; it may be a disk of its own."""
+    """Make a folder, or empty it; it may be a disk of its own."""
     folder.mkdir(exist_ok=True)
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -90,8 +90,9 @@ def file_operations(name: str, case: Case, folder: Path) -> Operations:
     file = path.read_bytes()
 
     def check_saved(error: Error) -> None:
-        found = path.read_bytes() if path.exists() else None
-        assert found == file or (error and found in (None, b"old")), "neither the old file nor the new one"
+        on_disk = path.read_bytes() if path.exists() else None
+        is_old = error and on_disk in (None, b"old")
+        assert on_disk == file or is_old, "neither the old file nor the new one"
         assert fitted.predict(case.questions).tolist() == answers
         assert model_bytes(fitted, folder) == content
 
@@ -131,9 +132,9 @@ def training_operations(name: str, case: Case, folder: Path) -> Operations:
         assert model_bytes(loaded, folder) == content
 
     def check_continued(error: Error) -> None:
-        found = model_bytes(loaded, folder)
-        assert found == continued or (error and found == content), "half changed"
-        if found == content:
+        resaved = model_bytes(loaded, folder)
+        assert resaved == continued or (error and resaved == content), "half changed"
+        if resaved == content:
             assert loaded.predict(questions).tolist() == answers
             assert model_bytes(loaded.partial_fit(X, y), folder) == continued
 
@@ -224,7 +225,7 @@ def _command(arguments: list[str], folder: Path, old: bytes | None) -> Operation
         expected = target.read_bytes()
 
     def check(error: Error) -> None:
-        sys.stdout.flush()  # nothing is left for the end of the process, when it could not be told
+        sys.stdout.flush()  # nothing is left for the end of the process, when it could not be reported
         lines = errors.read_text().splitlines()
         assert isinstance(error, SystemExit), error
         content = target.read_bytes() if target.exists() else None
@@ -249,10 +250,10 @@ def make_store(folder: Path) -> None:
 def _own_streams() -> Iterator[None]:
     """Restore the standard streams after the block."""
     sys.stdout.flush()
-    kept = [os.dup(1), os.dup(2)]
+    streams = [os.dup(1), os.dup(2)]
     try:
         yield
     finally:
-        for handle, copy in enumerate(kept, 1):
+        for handle, copy in enumerate(streams, 1):
             os.dup2(copy, handle)
             os.close(copy)

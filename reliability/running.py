@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 
-class Found(NamedTuple):
-    """What a part of a campaign found: what broke, each with its reproduction, and counts."""
+class Findings(NamedTuple):
+    """The findings of a part of a campaign: what broke, each with its reproduction, and counts."""
 
     broken: list[str]
     counts: Counter[str]
 
 
-Work = Callable[[Any, int, Path], Found]
+Work = Callable[[Any, int, Path], Findings]
 LEFT_OUT = "parts left out for lack of time"
 
 
@@ -37,52 +37,52 @@ def options(doc: str | None, runs: int) -> argparse.ArgumentParser:
     return parser
 
 
-def done(units: list[Any], work: Work, given: argparse.Namespace) -> Found:
-    """Do the work of all units, each in a folder of its own, by the options."""
+def run_units(units: list[Any], work: Work, args: argparse.Namespace) -> Findings:
+    """Do the work of all units, each in its own folder, by the options."""
     broken: list[str] = []
     counts: Counter[str] = Counter()
-    until = time.time() + given.seconds
+    until = time.time() + args.seconds
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder).resolve() / str(number) for number in range(len(units))]
-        calls = [(work, unit, given.seed, place, until) for unit, place in zip(units, places, strict=True)]
+        calls = [(work, unit, args.seed, place, until) for unit, place in zip(units, places, strict=True)]
         with ExitStack() as stack:
             parts = map(_part, calls)
-            if given.jobs > 1:
-                pool = ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn"))
+            if args.jobs > 1:
+                pool = ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn"))
                 parts = stack.enter_context(pool).map(_part, calls)
-            for found in parts:
-                broken += found.broken
-                counts += found.counts
-                for line in found.broken:
+            for findings in parts:
+                broken += findings.broken
+                counts += findings.counts
+                for line in findings.broken:
                     print(line, file=sys.stderr, flush=True)
-    return Found(broken, counts)
+    return Findings(broken, counts)
 
 
-def _part(call: tuple[Work, Any, int, Path, float]) -> Found:
+def _part(call: tuple[Work, Any, int, Path, float]) -> Findings:
     """The work of one unit."""
     work, unit, seed, folder, until = call
     if time.time() > until:
-        return Found([], Counter({LEFT_OUT: 1}))
+        return Findings([], Counter({LEFT_OUT: 1}))
     warnings.simplefilter("ignore")
     folder.mkdir()
     return work(unit, seed, folder)
 
 
 def run(doc: str | None, runs: int, units: Callable[[int, int], list[Any]], work: Work) -> int:
-    """Run a campaign by the options of the command line: its exit code.
+    """Run a campaign by the options of the command line; return its exit code.
 
     `units` divides so many runs with a seed into parts, which `work` does with the seed
     and a folder.
     """
-    given = options(doc, runs).parse_args()
+    args = options(doc, runs).parse_args()
     began = time.perf_counter()
-    found = done(units(given.runs, given.seed), work, given)
+    findings = run_units(units(args.runs, args.seed), work, args)
     name = Path(sys.argv[0]).stem
-    print(f"{name}: {said(found)}, seed {given.seed}, {time.perf_counter() - began:.0f} s")
-    return int(bool(found.broken))
+    print(f"{name}: {summary(findings)}, seed {args.seed}, {time.perf_counter() - began:.0f} s")
+    return int(bool(findings.broken))
 
 
-def said(found: Found) -> str:
-    """The figures in words."""
-    counts = ", ".join(f"{count:,} {what}" for what, count in sorted(found.counts.items()))
-    return f"{counts}, {len(found.broken)} broken"
+def summary(findings: Findings) -> str:
+    """Findings in words."""
+    counts = ", ".join(f"{count:,} {name}" for name, count in sorted(findings.counts.items()))
+    return f"{counts}, {len(findings.broken)} broken"

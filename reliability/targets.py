@@ -74,15 +74,15 @@ def _reader(name: str) -> Callable[[bytes], None]:
         choices = READING[name]
         options, text = choices[data[0] % len(choices)], data[1:].decode("utf-8", "replace")
         with refusals():
-            found = formats.FORMATS[name].read(text, "x", **options)
-            written = formats.FORMATS[name].write(found.records)
+            dataset = formats.FORMATS[name].read(text, "x", **options)
+            written = formats.FORMATS[name].write(dataset.records)
             try:
                 again = formats.FORMATS[name].read(written, "x", **options)
             except DataError as error:
                 raise Broken(f"written as {written!r}, but not read: {error}") from error
-            if again.X != found.X or again.y != found.y:
+            if again.X != dataset.X or again.y != dataset.y:
                 raise Broken(
-                    f"{found.X} {found.y} was written as {written!r} and read as {again.X} {again.y}"
+                    f"{dataset.X} {dataset.y} was written as {written!r} and read as {again.X} {again.y}"
                 )
 
     return target
@@ -96,15 +96,15 @@ def brat(data: bytes) -> None:
     path.with_suffix(".txt").write_bytes(text)
     path.write_bytes(annotations)
     with refusals():
-        found = formats.read(path, **options)
-        written = formats.FORMATS["brat"].write(found.records)
+        read = formats.read(path, **options)
+        written = formats.FORMATS["brat"].write(read.records)
         path.write_text(written, encoding="utf-8", newline="")
         try:
             again = formats.read(path, **options)
         except DataError as error:
             raise Broken(f"written as {written!r}, but not read: {error}") from error
-        if again.X != found.X or again.y != found.y:
-            raise Broken(f"{found.X} {found.y} was written as {written!r} and read as {again.X} {again.y}")
+        if again.X != read.X or again.y != read.y:
+            raise Broken(f"{read.X} {read.y} was written as {written!r} and read as {again.X} {again.y}")
 
 
 def file(data: bytes) -> None:
@@ -120,14 +120,14 @@ def graph(data: bytes) -> None:
     """Graphs of up to 256 nodes; observations, labels and edges from bytes."""
     import networkx
 
-    found = networkx.DiGraph()
+    drawn_graph = networkx.DiGraph()
     for node, byte in enumerate(data[1 : 1 + data[0] % 16]):
         attributes: dict[str, Any] = {"observation": [chr(byte), byte, (chr(byte), "x"), None][byte % 4]}
-        found.add_node(node, **attributes, **({"label": byte % 3} if byte & 64 else {}))
-    found.add_edges_from((a % 16, b % 16) for a, b in zip(data[17::2], data[18::2], strict=False))
+        drawn_graph.add_node(node, **attributes, **({"label": byte % 3} if byte & 64 else {}))
+    drawn_graph.add_edges_from((a % 16, b % 16) for a, b in zip(data[17::2], data[18::2], strict=False))
     shape = ("dag", "tree", "sequence")[data[0] % 3]
     with refusals():
-        read = from_networkx([found], shape=shape)
+        read = from_networkx([drawn_graph], shape=shape)
         again = from_networkx([to_networkx(read.X[0], read.y and read.y[0])], shape=shape)
         if read.X != again.X or read.y != again.y:
             raise Broken(f"{read} came back as {again}")
@@ -136,12 +136,13 @@ def graph(data: bytes) -> None:
 def template(data: bytes) -> None:
     """A template, and the features of two sentences by it."""
     with refusals():
-        made = Template(data[1:].decode("utf-8", "replace"), "t")
-        if Template(made.text, "t").lines != made.lines and len(made.lines) != len(Template(made.text).lines):
+        parsed = Template(data[1:].decode("utf-8", "replace"), "t")
+        again = Template(parsed.text, "t")
+        if again.lines != parsed.lines and len(again.lines) != len(parsed.lines):
             raise Broken("the text of a template gives another template")
-        encoder = make_encoder(made, 0)
+        encoder = make_encoder(parsed, 0)
         encoder.fit([Sequence([(word, word[::-1]) for word in words]) for words in WORDS])
-        again = make_encoder(made, 0)
+        again = make_encoder(parsed, 0)
         again.restore(encoder.vocabularies(), encoder.observations)
 
 
@@ -152,10 +153,10 @@ def kernel(data: bytes) -> None:
             value = json.loads(data[1:].decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             return
-        made = from_json(value)
-        if repr(from_json(json.loads(json.dumps(made.to_json())))) != repr(made):
-            raise Broken(f"{made!r} is stored as {made.to_json()}")
-        model = fuda.HMSVM(kernel=made, max_iter=2, n_jobs=1)
+        parsed = from_json(value)
+        if repr(from_json(json.loads(json.dumps(parsed.to_json())))) != repr(parsed):
+            raise Broken(f"{parsed!r} is stored as {parsed.to_json()}")
+        model = fuda.HMSVM(kernel=parsed, max_iter=2, n_jobs=1)
         words: list[Any] = [[len(word) for word in words] for words in WORDS] if data[0] % 2 else WORDS
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -172,14 +173,14 @@ def _folder() -> Path:
 @cache
 def models() -> list[tuple[Content, list[Any]]]:
     """The content of a file of every case, and the questions to ask the model."""
-    found = []
+    contents = []
     for case in cases().values():
         path = _folder() / "model.fuda"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             case.model.fit(case.structures, case.labels).save(path)
-        found.append((take_apart(path.read_bytes()), case.questions))
-    return found
+        contents.append((take_apart(path.read_bytes()), case.questions))
+    return contents
 
 
 def _asked(data: bytes, questions: list[Any]) -> None:
@@ -220,7 +221,7 @@ def model_changed(data: bytes) -> None:
 @cache
 def checkpoints() -> list[tuple[Any, Any, Content]]:
     """A model per case whose training has a checkpoint, and the checkpoint."""
-    found = []
+    contents = []
     for name, case in cases().items():
         model = case.model
         if "checkpoint" not in model.get_params(deep=False):
@@ -232,8 +233,8 @@ def checkpoints() -> list[tuple[Any, Any, Content]]:
             warnings.simplefilter("ignore")
             with contextlib.suppress(DataError):  # a solver without checkpoints
                 model.fit(case.structures, case.labels)
-                found.append((model, case, take_apart(path.read_bytes())))
-    return found
+                contents.append((model, case, take_apart(path.read_bytes())))
+    return contents
 
 
 def checkpoint(data: bytes) -> None:

@@ -1,12 +1,13 @@
 """Check the limits on the size of the code and of lines of text, and that every test asserts.
 
-- a module of ``src`` has at most 500 lines;
-- a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines
-  do not count);
-- a function of ``src`` has at most 10 parameters, the constructors of estimators excepted;
+- a module has at most 500 lines;
+- a function has at most 60 lines of code (docstrings, comments and blank lines do not count);
+- a function has at most 10 parameters, the constructors of estimators excepted;
 - a test function contains an assertion, or calls a helper that contains one;
 - a line of prose in a Markdown file has at most 99 characters. Tables, code, formulas, images and
-  links on lines of their own are not prose.
+  links on lines of their own are not prose;
+- a comment on lines of its own has at most 99 characters a line in all files but those of Python,
+  where ruff checks comments and docstrings.
 
 Prints one line per violation and exits with 1 if there are any.
 """
@@ -17,7 +18,7 @@ import ast
 import io
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +32,10 @@ LAYOUT = {
     tokenize.ENDMARKER,
 }
 
+CODE = ("src", "tests", "reliability", "benchmarks", "scripts")
+MARKDOWN = ("*.md", ".github/**/*.md", "docs/**/*.md")
+COMMENTED = ("Makefile", "*.toml", "*.yaml", ".ci/*", "reliability/*.c", "src/**/*.css", "src/**/*.js")
+COMMENT = ("# ", "//", "/*", "* ")
 NOT_PROSE = ("|", "    ", "![", "[")  # tables, code, images, links
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -38,9 +43,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def main() -> int:
     violations = [
-        *size_violations(ROOT / "src"),
+        *(violation for folder in CODE for violation in size_violations(ROOT / folder)),
         *tests_without_assertion(ROOT / "tests"),
-        *long_lines(sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("docs/**/*.md")])),
+        *long_lines(MARKDOWN, prose),
+        *long_lines(COMMENTED, comments),
     ]
     for violation in violations:
         print(violation)
@@ -135,16 +141,30 @@ def called_names(function: Function) -> set[str]:
     return {ast.unparse(called).rpartition(".")[2] for called in calls}
 
 
-def long_lines(pages: list[Path]) -> Iterator[str]:
-    """Lines of prose that are too long, in Markdown files."""
-    for path in pages:
-        is_code = is_formula = False
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            is_code ^= line.lstrip().startswith("```")
-            is_prose = not (is_code or is_formula or line.startswith(NOT_PROSE) or "$$" in line)
-            is_formula ^= line.count("$$") % 2 == 1
-            if is_prose and len(line) > PROSE:
+def long_lines(files: tuple[str, ...], numbered: Callable[[str], Iterator[tuple[int, str]]]) -> Iterator[str]:
+    """The lines that are too long, of those that `numbered` finds in the text of files."""
+    for path in sorted(path for pattern in files for path in ROOT.glob(pattern)):
+        for number, line in numbered(path.read_text(encoding="utf-8")):
+            if len(line) > PROSE:
                 yield f"{path.relative_to(ROOT)}:{number}: {len(line)} characters, at most {PROSE}"
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of prose of a Markdown file."""
+    is_code = is_formula = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        is_code ^= line.lstrip().startswith("```")
+        is_prose = not (is_code or is_formula or line.startswith(NOT_PROSE) or "$$" in line)
+        is_formula ^= line.count("$$") % 2 == 1
+        if is_prose:
+            yield number, line
+
+
+def comments(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are a comment, or part of one."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith(COMMENT):
+            yield number, line
 
 
 if __name__ == "__main__":

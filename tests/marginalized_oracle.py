@@ -24,8 +24,8 @@ def occurrences(structure, gap, parts=None):
     if isinstance(structure, Dag) or parts == "paths":
         return list(_paths(len(structure), structure.edges.tolist()))
     if isinstance(structure, Tree):
-        found = _subtrees(structure.heads.tolist())
-        return [s for s in found if parts != "lines" or _is_line(s[0])]
+        subtrees = _subtrees(structure.heads.tolist())
+        return [s for s in subtrees if parts != "lines" or _is_line(s[0])]
     assert isinstance(structure, Sequence)
     size = len(structure)
     if gap == 0.0:
@@ -82,10 +82,10 @@ def _label_count(prior):
 
 def _labels_of(nodes, size, prior):
     """The probability of each tuple of labels of some nodes, summed over all labelings."""
-    found = defaultdict(float)
+    sums = defaultdict(float)
     for labels in itertools.product(range(_label_count(prior)), repeat=size):
-        found[tuple(labels[node] for node in nodes)] += labeling_probability(prior, labels)
-    return {labels: p for labels, p in found.items() if p > 0.0}
+        sums[tuple(labels[node] for node in nodes)] += labeling_probability(prior, labels)
+    return {labels: p for labels, p in sums.items() if p > 0.0}
 
 
 def marginalized_kernel(a, b, k_x, k_y, mixing, priors, gap=0.0, parts=None):
@@ -165,8 +165,8 @@ def _exact_trees(a, b, k):
         """S_F over two lists of siblings."""
         table = np.full((len(left) + 1, len(right) + 1), 1, dtype=object)
         for v, w in np.ndindex(len(left), len(right)):
-            own = k[left[v], right[w]] * down[left[v], right[w]]
-            table[v + 1, w + 1] = own * table[v, w] + table[v, w + 1] + table[v + 1, w] - table[v, w]
+            product = k[left[v], right[w]] * down[left[v], right[w]]
+            table[v + 1, w + 1] = product * table[v, w] + table[v, w + 1] + table[v + 1, w] - table[v, w]
         return table[-1, -1]
 
     pairs = [(i, j) for i in a.order.tolist() for j in b.order.tolist()]

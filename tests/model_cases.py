@@ -37,17 +37,17 @@ def training_data(X, y):
 
 def behaviour(model):
     """All that a fitted model says of data."""
-    found = {"predict": model.predict(X).tolist(), "score": model.score(X, Y)}
+    answers = {"predict": model.predict(X).tolist(), "score": model.score(X, Y)}
     for method in ("predict_marginals", "decision_scores"):
         if hasattr(model, method):
-            found[method] = [part.tolist() for part in getattr(model, method)(X)]
+            answers[method] = [part.tolist() for part in getattr(model, method)(X)]
     if hasattr(model, "predict_nbest"):
-        found["predict_nbest"] = model.predict_nbest(X, 3).tolist()
+        answers["predict_nbest"] = model.predict_nbest(X, 3).tolist()
     if hasattr(model, "objective"):
-        found["objective"] = model.objective(X, Y)
+        answers["objective"] = model.objective(X, Y)
     if hasattr(model, "oracle_report"):
-        found["oracle_report"] = repr(model.oracle_report(X, Y))
-    return found
+        answers["oracle_report"] = repr(model.oracle_report(X, Y))
+    return answers
 
 
 def saved(model, path):

@@ -49,7 +49,7 @@ def altered(model_path: Path, path: Path, change) -> Path:
     change(meta, members)
     if isinstance(meta.get("members"), dict):
         for name, listed_as in meta["members"].items():
-            if name in members and isinstance(listed_as, dict) and "lie" not in listed_as:
+            if name in members and isinstance(listed_as, dict) and "forged" not in listed_as:
                 listed_as["bytes"] = len(members[name])
     return craft(path, [("meta.json", json.dumps(meta).encode()), *members.items()])
 
@@ -67,7 +67,7 @@ def refused(path, *words: str, by=load) -> str:
 
 
 def peak(function) -> int:
-    """The most memory, in bytes, that a call held beyond what was held before."""
+    """The peak, in bytes, of the memory that a call allocates."""
     tracemalloc.start()
     try:
         function()

@@ -74,7 +74,7 @@ class RandomCorpus:
 
 
 def random_corpus(
-    rng, lengths, size, *, chain=False, own_matrices=False, scale=1.0, forbid=0.0, integers=False
+    rng, lengths, size, *, chain=False, matrix_per_edge=False, scale=1.0, forbid=0.0, integers=False
 ):
     """Chains, or random forests numbered at random. Integer scores make ties."""
     parents, order = [], []
@@ -100,13 +100,13 @@ def random_corpus(
         parents=np.array(parents),
         order=np.array(order),
         scores=values(base, size),
-        transitions=values(base, size, size) if own_matrices else values(size, size),
+        transitions=values(base, size, size) if matrix_per_edge else values(size, size),
     )
 
 
 @st.composite
 def corpora(draw, integers=False) -> RandomCorpus:
-    """Random corpora: chains and forests, shared or own transitions, any scores, −inf patterns."""
+    """Random corpora: chains and forests, one or many matrices, any scores, −inf patterns."""
     size = draw(st.integers(1, 4))
     lengths = draw(st.lists(st.integers(1, 6 if size < 4 else 5), min_size=1, max_size=3))
     return random_corpus(
@@ -114,7 +114,7 @@ def corpora(draw, integers=False) -> RandomCorpus:
         lengths,
         size,
         chain=draw(st.booleans()),
-        own_matrices=draw(st.booleans()),
+        matrix_per_edge=draw(st.booleans()),
         scale=draw(st.sampled_from([1.0, 30.0, 80.0, 1e4])),
         forbid=draw(st.sampled_from([0.0, 0.1, 0.4])),
         integers=integers,

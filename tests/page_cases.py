@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import uvicorn
 
 from fuda.cli.label import fill
 from fuda.page.safety import Sessions, hosts_for
 from fuda.page.server import listening, make_app
 from fuda.page.store import Step, Store
+from fuda.page.teacher import Teacher
 
 CHROMIUM = os.environ.get("FUDA_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 TEXT = """Anna Lind lives in Oslo.
@@ -52,7 +54,7 @@ class Served:
         listener = listening("127.0.0.1", self.port, None)
         self.port = listener.getsockname()[1]
         sessions = Sessions(self.store, self.port)
-        app, self._feed, self.desk = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
+        app, self._feed, self.api = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
         config = uvicorn.Config(
             app, log_level="error", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
         )
@@ -77,15 +79,15 @@ class Served:
         """Label the first three sentences of `TEXT` behind the page's back."""
         for number, spans in enumerate(TAUGHT, 1):
             listed = [{"start": start, "end": end, "label": label} for start, end, label in spans]
-            self.desk.accept(number, {"version": 0, "spans": listed}, Step("somebody", "elsewhere"))
+            self.api.accept(number, {"version": 0, "spans": listed}, Step("somebody", "elsewhere"))
         with self.store.transaction() as writer:
             writer.execute("DELETE FROM leases")  # what would have come next there
-        wait_until(lambda: self.desk.teacher.current.event >= self.store.last_event())
+        wait_until(lambda: self.api.teacher.current.event >= self.store.last_event())
 
     def answers(self) -> dict[str, Any]:
         """Labels of the sentences that were accepted, by their words."""
-        found = self.store.items("status = 'done'", (), "items.id")
-        return {" ".join(item.record.structure.observations): item.labels for item in found}
+        labelled = self.store.items("status = 'done'", (), "items.id")
+        return {" ".join(item.record.structure.observations): item.labels for item in labelled}
 
 
 def wait_until(holds: Callable[[], Any], seconds: float = PATIENCE) -> None:
@@ -150,3 +152,21 @@ def drag(page: Any, first: int, last: int) -> None:
     page.mouse.move(b["x"] + 3, b["y"] + b["height"] / 2)
     page.mouse.move(b["x"] + b["width"] - 3, b["y"] + b["height"] / 2)
     page.mouse.up()
+
+
+def predictions(teacher, store):
+    """What a model says of all structures."""
+    model = teacher.current.model
+    X = list(store.structures())
+    return [list(y) for y in model.predict(X)], [np.asarray(p) for p in model.predict_marginals(X)]
+
+
+def same_predictions(a, b):
+    # Models read back from a snapshot differ in the last bits of sums.
+    return a[0] == b[0] and all(np.allclose(p, q, atol=1e-9) for p, q in zip(a[1], b[1], strict=True))
+
+
+def rebuilt_predictions(store):
+    rebuilt = Teacher(store)
+    rebuilt.rebuilt()
+    return predictions(rebuilt, store)

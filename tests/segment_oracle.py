@@ -31,10 +31,10 @@ def chunks_of(segment: Segment, longest: int) -> list[Segment]:
     return [(kind, a, b) for a, b in pairwise(bounds)]
 
 
-def score(scores: Scores, begin: int, found: list[Segment]) -> float:
+def score(scores: Scores, begin: int, segments: list[Segment]) -> float:
     """F of a segmentation of the sequence with the first node `begin`; −inf if not allowed."""
     total, before = 0.0, None
-    for kind, start, end in found:
+    for kind, start, end in segments:
         chunks = chunks_of((kind, start, end), int(scores.longest[kind]))
         if end - start == 1 and not scores.singles[kind]:
             return -math.inf
@@ -51,10 +51,10 @@ def score(scores: Scores, begin: int, found: list[Segment]) -> float:
     return float(total)
 
 
-def roles(size: int, found: list[Segment]) -> list[int]:
+def roles(size: int, segments: list[Segment]) -> list[int]:
     """4 · kind of each node, + 2 for the first of a segment, + 1 for the last."""
     out = [0] * size
-    for kind, start, end in found:
+    for kind, start, end in segments:
         for t in range(start, end):
             out[t] = 4 * kind + 2 * (t == start) + (t == end - 1)
     return out
@@ -63,8 +63,8 @@ def roles(size: int, found: list[Segment]) -> list[int]:
 def all_scored(scores: Scores, sequence: int, allow=lambda roles: True) -> list[tuple[float, list[Segment]]]:
     """The segmentations of a sequence that are possible, with their scores, best first."""
     begin, end = scores.offsets[sequence : sequence + 2].tolist()
-    found = segmentations(end - begin, scores.inside.shape[1])
-    listed = [(score(scores, begin, one), one) for one in found if allow(roles(end - begin, one))]
+    candidates = segmentations(end - begin, scores.inside.shape[1])
+    listed = [(score(scores, begin, one), one) for one in candidates if allow(roles(end - begin, one))]
     return sorted((pair for pair in listed if pair[0] > -math.inf), key=lambda pair: -pair[0])
 
 

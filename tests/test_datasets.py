@@ -313,14 +313,14 @@ def test_words_are_dealt_evenly_to_the_statuses(role: str) -> None:
 )
 def test_verb_groups(words: str, plural: bool | None, passive: bool) -> None:
     """Auxiliaries, adverbs, verb and complements make one subtree that fits its subject."""
-    found = 0
+    groups = 0
     for sentence in corpus():
         forms = [form for form, _, _ in sentence.words]
         for start in range(len(forms)):
             group = range(start, start + len(words.split()))
             if forms[start : group.stop] != words.split():
                 continue
-            found += 1
+            groups += 1
             top = [node for node in group if sentence.heads[node] not in group]
             assert [sentence.words[node][2] for node in top] == ["VERB"]
             for node in children(sentence, top[0]):
@@ -329,4 +329,4 @@ def test_verb_groups(words: str, plural: bool | None, passive: bool) -> None:
                     form, lemma, upos = sentence.words[node]
                     if plural is False and upos == "NOUN":
                         assert form == lemma
-    assert found >= 5
+    assert groups >= 5

@@ -149,7 +149,7 @@ def test_a_name_as_long_as_the_system_allows(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_the_first_error_is_told_where_the_temporary_file_cannot_be_removed(tmp_path, monkeypatch):
+def test_the_first_error_is_raised_where_the_temporary_file_cannot_be_removed(tmp_path, monkeypatch):
     def fail(number):
         raise OSError(number, os.strerror(number))
 
@@ -223,9 +223,9 @@ def test_standard_input_that_does_not_block_ends_where_it_ends(monkeypatch):
     waits = threading.Event()
     select_ = select.select
 
-    def selected(*given):
+    def selected(*arguments):
         waits.set()
-        return select_(*given)
+        return select_(*arguments)
 
     def feed():
         with open(target, "wb", buffering=0) as pipe:

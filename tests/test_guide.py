@@ -123,11 +123,11 @@ def test_numbers_are_compared_by_their_values(want, got, same):
 def check_examples(text, names, page):
     text = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
     examples = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), 0)
-    told: list[str] = []
+    output: list[str] = []
     runner = doctest.DocTestRunner(Checker(), optionflags=doctest.ELLIPSIS)
-    runner.run(examples, out=told.append, clear_globs=False)
+    runner.run(examples, out=output.append, clear_globs=False)
     names.update(examples.globs)
-    assert "".join(told) == ""
+    assert "".join(output) == ""
 
 
 def check_session(session):

@@ -57,15 +57,15 @@ def unit(module: str) -> str:
 
 def imported(path: Path) -> set[str]:
     """The modules of the package that a module imports anywhere in its text."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inner & set(NAMES) if inner & set(NAMES) else {str(node.module)}
-    return {name for name in found if name.startswith("fuda.")}
+            modules |= inner & set(NAMES) if inner & set(NAMES) else {str(node.module)}
+    return {name for name in modules if name.startswith("fuda.")}
 
 
 def test_every_unit_has_a_layer():
@@ -74,10 +74,10 @@ def test_every_unit_has_a_layer():
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_imports_go_downwards(path):
-    own = path.parts[0].removesuffix(".py")
-    others = {unit(name) for name in imported(path)} - {own}
-    upward = {other for other in others if LEVEL[other] >= LEVEL[own]}
-    assert not upward, f"{path} imports {sorted(upward)}, which do not lie below {own}"
+    package = path.parts[0].removesuffix(".py")
+    others = {unit(name) for name in imported(path)} - {package}
+    upward = {other for other in others if LEVEL[other] >= LEVEL[package]}
+    assert not upward, f"{path} imports {sorted(upward)}, which do not lie below {package}"
 
 
 def test_there_are_no_cycles():

@@ -225,7 +225,7 @@ def test_report_agrees_with_the_single_functions():
 
 
 @pytest.mark.parametrize(
-    ("labels", "scheme", "found"),
+    ("labels", "scheme", "support"),
     [
         (["U-X", "U-X", "B-X", "L-X"], "BILOU", 3),
         (["U-X", "B-X", "I-X"], "BILOU", 1),  # malformed, and still plainly BILOU
@@ -240,10 +240,10 @@ def test_report_agrees_with_the_single_functions():
         ([1, 2], None, None),
     ],
 )
-def test_evaluate_chooses_the_reading(labels, scheme, found):
+def test_evaluate_chooses_the_reading(labels, scheme, support):
     report = evaluate([labels], [labels])
     assert report.scheme == scheme
-    assert (report.entity_scores.micro.support if report.entity_scores else None) == found
+    assert (report.entity_scores.micro.support if report.entity_scores else None) == support
 
 
 def test_a_scheme_asked_for_always_gives_entities():

@@ -74,12 +74,12 @@ def test_the_first_error_is_raised(n_jobs):
 def test_a_system_without_more_threads(started, monkeypatch):
     """Fewer threads do the work."""
     parallel._forget_threads()
-    start, left = _thread.start_new_thread, [None] * started
+    start, allowed = _thread.start_new_thread, [None] * started
 
     def refuse(*task):
-        if not left:
+        if not allowed:
             raise RuntimeError("can't start new thread")
-        left.pop()
+        allowed.pop()
         return start(*task)
 
     monkeypatch.setattr(_thread, "start_new_thread", refuse)

@@ -40,10 +40,10 @@ class BaseEstimator:
         vars(self).update(state)
 
     def __repr__(self) -> str:
-        return written(self)
+        return as_code(self)
 
 
-def written(estimator: Any) -> str:
+def as_code(estimator: Any) -> str:
     """Return Python code of an estimator, with the parameters that differ from defaults."""
     parameters = inspect.signature(type(estimator)).parameters
     changed = [

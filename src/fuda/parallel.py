@@ -138,7 +138,7 @@ def run(
                 errors[k] = error
                 pending.clear()
 
-    def help() -> None:
+    def work_and_report() -> None:
         entered.append(None)  # from now on the caller waits; before, it has left nothing to do
         try:
             work()
@@ -149,7 +149,7 @@ def run(
     try:
         with suppress(RuntimeError, MemoryError):  # no more threads: those that have started work
             for _ in range(threads - 1):
-                submit(help)
+                submit(work_and_report)
         work()
     except KeyboardInterrupt as error:
         errors[-1] = error

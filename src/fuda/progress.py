@@ -19,7 +19,7 @@ from fuda.interrupts import check_end
 
 __all__ = ["Iteration"]
 
-_unsaid: ContextVar[tuple[type[Warning], ...]] = ContextVar("unsaid", default=())
+_suppressed: ContextVar[tuple[type[Warning], ...]] = ContextVar("suppressed", default=())
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,15 @@ class Iteration:
 
 @contextmanager
 def without(category: type[Warning]) -> Iterator[None]:
-    """Within the block, `warn` says nothing of a category, in this thread only.
+    """Within the block, `warn` ignores a category, in this thread only.
 
     The filters of Python's own `warnings.catch_warnings` are those of all threads.
     """
-    before = _unsaid.set((*_unsaid.get(), category))
+    before = _suppressed.set((*_suppressed.get(), category))
     try:
         yield
     finally:
-        _unsaid.reset(before)
+        _suppressed.reset(before)
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -99,7 +99,7 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type of Warning
         Its class.
     """
-    if issubclass(category, _unsaid.get()):
+    if issubclass(category, _suppressed.get()):
         return
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("fuda."):

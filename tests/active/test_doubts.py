@@ -38,11 +38,11 @@ def test_an_entity_is_one_doubt_and_comes_first(labels, nodes, suggested):
     X, y = sentences()
     y[7] = labels
     shares = []
-    found = doubts(X, y, folds=3, progress=shares.append)
-    first = found[0]
+    doubtful = doubts(X, y, folds=3, progress=shares.append)
+    first = doubtful[0]
     assert (first.structure, first.nodes, first.suggested) == (7, nodes, suggested)
     assert first.given == labels[first.start : first.end]
-    assert first.probability > 0.5 > found[1].probability
+    assert first.probability > 0.5 > doubtful[1].probability
     assert shares == [1 / 3, 2 / 3, 1.0]
 
 
@@ -57,10 +57,10 @@ def test_explanations_name_the_word_elsewhere_and_features():
 
 def test_top_and_the_order():
     X, y = sentences()
-    found = doubts(X, y, folds=3, top=None)
-    assert len({(d.structure, t) for d in found for t in d.nodes}) == sum(map(len, X))
-    assert [d.score for d in found] == sorted((d.score for d in found), reverse=True)
-    assert doubts(X, y, folds=3, top=4) == found[:4]
+    doubtful = doubts(X, y, folds=3, top=None)
+    assert len({(d.structure, t) for d in doubtful for t in d.nodes}) == sum(map(len, X))
+    assert [d.score for d in doubtful] == sorted((d.score for d in doubtful), reverse=True)
+    assert doubts(X, y, folds=3, top=4) == doubtful[:4]
 
 
 @pytest.mark.parametrize("estimator", [HMM(), CRF(pair_features=True), MarginalizedPerceptron(orders=1)])
@@ -84,9 +84,9 @@ def test_unknown_labels_are_not_doubted_and_labels_of_one_structure_are():
     X, y = sentences()
     y[3] = ["B-PER", None, None, "O", "B-LOC", "I-LOC", "O"]
     y[7] = ["B-PER", "I-PER", "O", "B-TIME", "B-LOC", "I-LOC", "O"]
-    found = doubts(X, y, folds=3, top=None)
-    assert (found[0].structure, found[0].nodes) == (7, [3])
-    assert not {(3, 1), (3, 2)} & {(d.structure, t) for d in found for t in d.nodes}
+    doubtful = doubts(X, y, folds=3, top=None)
+    assert (doubtful[0].structure, doubtful[0].nodes) == (7, [3])
+    assert not {(3, 1), (3, 2)} & {(d.structure, t) for d in doubtful for t in d.nodes}
 
 
 def test_trees_and_graphs():

@@ -18,11 +18,11 @@ def random_field(seed, heads, by_edge=False):
 
 
 def plain_total(field, labels):
-    found = sum(field.scores[t, k] for t, k in enumerate(labels))
+    total = sum(field.scores[t, k] for t, k in enumerate(labels))
     for t, head in enumerate(field.heads):
         pairs = field.pairs[t] if field.pairs.ndim == 3 else field.pairs
-        found += 0.0 if head < 0 else pairs[labels[head], labels[t]]
-    return found
+        total += 0.0 if head < 0 else pairs[labels[head], labels[t]]
+    return total
 
 
 @pytest.mark.parametrize("heads", [[-1, 0, 1, 2], [-1, 0, 0, 2], [1, -1, -1, 2], [-1]])
@@ -32,13 +32,13 @@ def test_totals_and_single_changes(heads, by_edge):
     labels = np.random.RandomState(7).randint(5, size=len(heads))
     before = plain_total(field, labels)
     assert field.total(labels) == pytest.approx(before)
-    found = field.single_changes(labels)
+    totals = field.single_changes(labels)
     for t in range(len(heads)):
         for k in range(5):
             changed = labels.copy()
             changed[t] = k
             wanted = -np.inf if k == labels[t] else plain_total(field, changed) - before
-            assert found[t, k] == pytest.approx(wanted)
+            assert totals[t, k] == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -46,17 +46,17 @@ def test_each_node_is_named_once_and_changes_that_are_made_improve(seed):
     field = random_field(seed, [-1, 0, 1, 2, 3, 4, 5])
     labels = np.random.RandomState(seed).randint(5, size=7)
     known = np.random.RandomState(seed + 1).rand(7) < 0.8
-    found = changes(field, labels, NAMES, "IOB2", known)
-    named = [node for change in found for node in change.nodes]
+    proposed = changes(field, labels, NAMES, "IOB2", known)
+    named = [node for change in proposed for node in change.nodes]
     assert len(named) == len(set(named))
     assert set(named) == set(np.flatnonzero(known).tolist())
-    assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
+    assert [c.score for c in proposed] == sorted((c.score for c in proposed), reverse=True)
 
 
 def test_without_a_scheme_every_change_is_of_one_node():
     field = random_field(3, [-1, 0, 0, 1, 1])
-    found = changes(field, np.zeros(5, dtype=int), NAMES, None, np.ones(5, dtype=bool))
-    assert sorted(change.nodes for change in found) == [(0,), (1,), (2,), (3,), (4,)]
+    proposed = changes(field, np.zeros(5, dtype=int), NAMES, None, np.ones(5, dtype=bool))
+    assert sorted(change.nodes for change in proposed) == [(0,), (1,), (2,), (3,), (4,)]
 
 
 def certain(right):
@@ -69,7 +69,7 @@ def certain(right):
 
 
 @pytest.mark.parametrize(
-    ("right", "given"),
+    ("right", "wrong"),
     [
         (["O", "B-PER", "I-PER", "O"], ["B-PER", "I-PER", "I-PER", "O"]),  # the start was moved
         (["O", "B-PER", "I-PER", "O"], ["O", "B-PER", "I-PER", "I-PER"]),  # the end
@@ -79,16 +79,16 @@ def certain(right):
         (["B-PER", "I-PER", "I-PER", "O"], ["B-PER", "B-PER", "I-PER", "O"]),  # cut in two
     ],
 )
-def test_the_first_change_is_to_the_entities_that_the_model_is_sure_of(right, given):
-    numbers = np.array([NAMES.index(label) for label in given])
+def test_the_first_change_is_to_the_entities_that_the_model_is_sure_of(right, wrong):
+    numbers = np.array([NAMES.index(label) for label in wrong])
     first = changes(certain(right), numbers, NAMES, "IOB2", np.ones(4, dtype=bool))[0]
     assert entities([NAMES[k] for k in first.labels]) == entities(right)
     assert first.score > 0
-    assert set(first.nodes) == {t for t in range(4) if right[t] != given[t]}
+    assert set(first.nodes) == {t for t in range(4) if right[t] != wrong[t]}
 
 
 def test_a_wrong_label_does_not_make_its_neighbours_doubtful():
     right = ["B-PER", "I-PER", "I-PER", "O"]
-    given = np.array([NAMES.index(label) for label in ["B-PER", "I-LOC", "I-PER", "O"]])
-    found = changes(certain(right), given, NAMES, "IOB2", np.ones(4, dtype=bool))
-    assert [change.nodes for change in found if change.score > 0] == [(1,)]
+    wrong = np.array([NAMES.index(label) for label in ["B-PER", "I-LOC", "I-PER", "O"]])
+    proposed = changes(certain(right), wrong, NAMES, "IOB2", np.ones(4, dtype=bool))
+    assert [change.nodes for change in proposed if change.score > 0] == [(1,)]

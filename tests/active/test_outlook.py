@@ -60,13 +60,13 @@ def test_the_band_of_the_gain_covers_the_truth_in_most_curves(a, b, floor):
     random, covered = np.random.RandomState(1), []
     for n in (40, 100, 300) * 20:
         right, total, error = simulated(random, n, a, b, floor)
-        found = outlook(right, total)
-        assert found.low <= found.gain <= found.high
-        covered.append(found.low <= error[n - 1] - error[n + 49] <= found.high)
+        estimate = outlook(right, total)
+        assert estimate.low <= estimate.gain <= estimate.high
+        covered.append(estimate.low <= error[n - 1] - error[n + 49] <= estimate.high)
     assert np.mean(covered) >= 0.8  # of 90 %
 
 
-def test_nothing_is_told_from_too_little():
+def test_nothing_is_estimated_from_too_little():
     assert outlook([3] * 10, [5] * 10) is None
     assert outlook([5] * 100, [5] * 100) is None
 

@@ -35,8 +35,8 @@ def test_entropies_add_up_to_that_of_a_distribution_with_independent_nodes():
 
 
 def test_the_entropy_of_what_is_certain_is_zero():
-    found = entropies([np.array([[1.0, 0.0]]), np.empty((0, 2))])
-    assert [own.tolist() for own in found] == [[0.0], []]
+    uncertain = entropies([np.array([[1.0, 0.0]]), np.empty((0, 2))])
+    assert [row.tolist() for row in uncertain] == [[0.0], []]
 
 
 def plain_uses(pool, labelled, values):
@@ -46,17 +46,17 @@ def plain_uses(pool, labelled, values):
         return {(w,) for w in x} | set(pairwise(x))
 
     unknown = {part: 0.0 for x in pool for part in parts(x)}
-    for x, own in zip(pool, values, strict=True):
+    for x, values_of_x in zip(pool, values, strict=True):
         for t, w in enumerate(x):
-            unknown[w,] += own[t]
+            unknown[w,] += values_of_x[t]
         for t, pair in enumerate(pairwise(x)):
-            unknown[pair] += own[t] + own[t + 1]
-    found = []
+            unknown[pair] += values_of_x[t] + values_of_x[t + 1]
+    uses = []
     for x in pool:
         seen = {part: sum(part in parts(pool[i]) for i in labelled) for part in parts(x)}
         use = sum(math.sqrt(unknown[part]) * FADING ** seen[part] for part in parts(x))
-        found.append(use / len(x) ** 0.25)
-    return found
+        uses.append(use / len(x) ** 0.25)
+    return uses
 
 
 def test_uses_are_those_of_the_definition_whatever_the_order_of_scores():

@@ -60,17 +60,17 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
 def assert_refused(run: Run, folder: Path, arguments: list[object], words: str, stdin: bytes = b"") -> None:
     """Exit code 2, one clear line (or click's usage lines), no output, no file made or changed."""
     before = snapshot(folder)
-    found = run(*arguments, stdin=stdin)
-    assert found.code == 2, found
-    assert found.out == b""
-    assert "Traceback" not in found.err
-    lines = found.err.splitlines()
+    result = run(*arguments, stdin=stdin)
+    assert result.code == 2, result
+    assert result.out == b""
+    assert "Traceback" not in result.err
+    lines = result.err.splitlines()
     if lines[0].startswith("Usage: "):
         assert lines[-1].startswith("Error: ")
     else:
-        assert len(lines) == 1, found.err
+        assert len(lines) == 1, result.err
         assert lines[0].startswith("fuda: ")
         assert len(lines[0]) < 600
         assert REMEDY.search(lines[0]), f"no remedy: {lines[0]}"
-    assert re.search(words, lines[-1]), found.err
+    assert re.search(words, lines[-1]), result.err
     assert snapshot(folder) == before

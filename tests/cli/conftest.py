@@ -22,9 +22,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[byt
         capsysbinary.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
-        found = capsysbinary.readouterr()
+        output = capsysbinary.readouterr()
         assert isinstance(ended.value.code, int)
-        return Outcome(ended.value.code, found.out, found.err.decode())
+        return Outcome(ended.value.code, output.out, output.err.decode())
 
     return run
 
@@ -49,15 +49,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture
 def places(tmp_path: Path, models: dict[str, Path]) -> dict[str, Path]:
     """Valid files of every format, a template, a blank file, a folder, a model, unused paths."""
-    found = {name: tmp_path / f"good.{name}" for name in TEXTS}
-    for name, path in found.items():
+    paths = {name: tmp_path / f"good.{name}" for name in TEXTS}
+    for name, path in paths.items():
         path.write_text(TEXTS[name])
-    found["template"] = tmp_path / "template"
-    found["template"].write_text("U00:%x[0,0]/%x[0,1]\nB\n")
-    found["blank"] = tmp_path / "blank"
-    found["blank"].write_text("\n# nothing\n")
-    found["folder"] = tmp_path / "folder"
-    found["folder"].mkdir()
-    found["model"] = tmp_path / "model.fuda"
-    found["model"].write_bytes(models["conll"].read_bytes())
-    return found | {"missing": tmp_path / "missing", "out": tmp_path / "out.fuda"}
+    paths["template"] = tmp_path / "template"
+    paths["template"].write_text("U00:%x[0,0]/%x[0,1]\nB\n")
+    paths["blank"] = tmp_path / "blank"
+    paths["blank"].write_text("\n# nothing\n")
+    paths["folder"] = tmp_path / "folder"
+    paths["folder"].mkdir()
+    paths["model"] = tmp_path / "model.fuda"
+    paths["model"].write_bytes(models["conll"].read_bytes())
+    return paths | {"missing": tmp_path / "missing", "out": tmp_path / "out.fuda"}

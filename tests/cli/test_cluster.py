@@ -29,9 +29,9 @@ def files(tmp_path_factory):
 
 
 def tagged(run, files, *more):
-    found = run("tag", files / "m.fuda", *(files / f"{number}.conll" for number in range(3)), *more)
-    assert found.code == 0, found.err
-    return found.out
+    result = run("tag", files / "m.fuda", *(files / f"{number}.conll" for number in range(3)), *more)
+    assert result.code == 0, result.err
+    return result.out
 
 
 def test_files_are_labelled_as_without_a_cluster(run, files, cluster, tmp_path):
@@ -79,6 +79,6 @@ def test_training_on_a_cluster(run, files, cluster, tmp_path):
 
 def test_learners_that_are_not_trained_on_clusters(run, files, tmp_path):
     line = ["train", files / "0.conll", "-o", tmp_path / "m.fuda", "--cluster", "tcp://127.0.0.1:1"]
-    found = run(*line, "--learner", "hmm")
-    assert found.code == 2
-    assert "--cluster: hmm is not trained on clusters" in found.err
+    result = run(*line, "--learner", "hmm")
+    assert result.code == 2
+    assert "--cluster: hmm is not trained on clusters" in result.err

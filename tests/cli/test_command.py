@@ -29,9 +29,9 @@ def shell(*arguments: object, **options):
 @pytest.mark.parametrize("name", [None, *group.commands])
 def test_help_has_an_example(run, name):
     for flag in ("-h", "--help"):
-        found = run(*([name] if name else []), flag)
-        assert (found.code, found.err) == (0, "")
-        text = found.out.decode()
+        result = run(*([name] if name else []), flag)
+        assert (result.code, result.err) == (0, "")
+        text = result.out.decode()
         assert "Examples:" in text
         assert f"    fuda {name or 'train'}" in text
 
@@ -57,9 +57,9 @@ def test_examples_of_help_are_commands(run):
 
 
 def test_no_arguments_show_the_help(run):
-    found = run()
-    assert found.code == 2
-    assert found.err.startswith("Usage: fuda [OPTIONS] COMMAND")
+    result = run()
+    assert result.code == 2
+    assert result.err.startswith("Usage: fuda [OPTIONS] COMMAND")
 
 
 def test_version(run):
@@ -84,8 +84,8 @@ except SystemExit:
     pass
 """
     code += f"\nimport sys; print('LOADED', [m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "LOADED []"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "LOADED []"
 
 
 def test_commands_import_no_statistics():
@@ -131,10 +131,10 @@ def test_the_console_script_and_the_module_are_the_same_command():
 
 def test_exit_codes_in_a_shell(models, places):
     assert shell("inspect", models["conll"]).returncode == 0
-    found = shell("inspect", places["missing"])
-    assert (found.returncode, found.stdout) == (2, b"")
-    assert found.stderr.startswith(b"fuda: ")
-    assert found.stderr.count(b"\n") == 1
+    result = shell("inspect", places["missing"])
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.startswith(b"fuda: ")
+    assert result.stderr.count(b"\n") == 1
 
 
 def test_a_reader_that_goes_away(tmp_path):
@@ -158,9 +158,9 @@ def test_a_reader_that_goes_away(tmp_path):
 def test_standard_output_that_is_full(places, arguments):
     line = [*FUDA, *(argument.format(**places) for argument in arguments)]
     with open("/dev/full", "wb") as full:
-        found = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert found.returncode == 2
-    assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
+        result = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == 2
+    assert result.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
 
 
 MORE_THAN_A_PIPE_HOLDS = b"Ana B-PER\n\n" * 100_000
@@ -199,12 +199,12 @@ def test_interrupt_in_the_training_of_a_crf_saves_the_best_so_far(
             signal.raise_signal(number)
 
     monkeypatch.setattr(Iterations, "__call__", interrupt)
-    found = run("train", places["conll"], "-o", places["out"])
-    assert found.code == 128 + number
-    assert found.err.startswith(
+    result = run("train", places["conll"], "-o", places["out"])
+    assert result.code == 128 + number
+    assert result.err.startswith(
         "fuda: the CRF has not converged: it was interrupted; the weights are the best"
     )
-    assert len(found.err.splitlines()) == 3
+    assert len(result.err.splitlines()) == 3
     assert run("evaluate", places["out"], places["conll"]).code == 0
 
 
@@ -239,18 +239,18 @@ def test_the_exit_code_of_a_signal_that_comes_inside_an_exec(places, tmp_path):
     """Imports run code by exec; ``python -m`` would end by SIGINT after an interrupt there."""
     (tmp_path / "inside.py").write_text(INSIDE_EXEC)
     line = [sys.executable, "-m", "inside", "train", str(places["conll"]), "-o", str(places["out"])]
-    found = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert found.returncode == 128 + signal.SIGTERM
-    assert found.stderr == "fuda: interrupted; no file was written or changed\n"
+    result = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 128 + signal.SIGTERM
+    assert result.stderr == "fuda: interrupted; no file was written or changed\n"
 
 
 def test_a_second_signal_ends_the_command_at_once(places):
     """Even in the middle of what must not be interrupted, with no more words."""
     line = [sys.executable, "-c", TWICE, "train", str(places["conll"]), "-o", str(places["out"])]
-    found = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
-    assert found.returncode == -signal.SIGTERM  # 143 for a shell
-    assert found.stderr.startswith("fuda: the CRF has not converged: it was interrupted")
-    assert len(found.stderr.splitlines()) == 1
+    result = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
+    assert result.returncode == -signal.SIGTERM  # 143 for a shell
+    assert result.stderr.startswith("fuda: the CRF has not converged: it was interrupted")
+    assert len(result.stderr.splitlines()) == 1
     assert not places["out"].exists()
 
 
@@ -263,9 +263,9 @@ def test_an_interrupt_of_the_save_waits_for_it(number, run, places, monkeypatch,
         save(self, path)
 
     monkeypatch.setattr(CRF, "save", interrupted)
-    found = run("train", places["conll"], "-o", places["out"])
-    assert found.code == 128 + number
-    labels, written, *rest = found.err.splitlines()
+    result = run("train", places["conll"], "-o", places["out"])
+    assert result.code == 128 + number
+    labels, written, *rest = result.err.splitlines()
     assert labels == "labels: O 3, B-PER 2, B-LOC 1"
     assert written.startswith(f"{places['out']}: CRF, ")
     assert rest == [f"fuda: interrupted; written: {places['out']}"]
@@ -277,22 +277,22 @@ def test_an_interrupt_says_what_was_written_by_then(run, places, monkeypatch, de
         return signal.raise_signal(signal.SIGINT) if places["out"].exists() else ""
 
     monkeypatch.setattr("fuda.cli.options.describe", interrupt)
-    found = run("train", places["conll"], "-o", places["out"], "--learner", "hmm")
-    assert found.code == 130
-    assert found.err.splitlines()[1:] == [f"fuda: interrupted; written: {places['out']}"]
+    result = run("train", places["conll"], "-o", places["out"], "--learner", "hmm")
+    assert result.code == 130
+    assert result.err.splitlines()[1:] == [f"fuda: interrupted; written: {places['out']}"]
     module = sys.modules["fuda.cli.train"]  # the attribute of the package is the command
     monkeypatch.setattr(module, "fit", lambda *_: signal.raise_signal(signal.SIGINT))
-    found = run("train", places["conll"], "-o", places["out"])
-    assert (found.code, found.err) == (130, "fuda: interrupted; no file was written or changed\n")
+    result = run("train", places["conll"], "-o", places["out"])
+    assert (result.code, result.err) == (130, "fuda: interrupted; no file was written or changed\n")
 
 
 def test_a_checkpoint_is_not_one_of_the_other_files(run, places, tmp_path):
     for path in (places["out"], places["conll"]):
-        found = run("train", places["conll"], "-o", places["out"], "--checkpoint", path)
-        assert (found.code, "is used twice by the same command" in found.err) == (2, True)
+        result = run("train", places["conll"], "-o", places["out"], "--checkpoint", path)
+        assert (result.code, "is used twice by the same command" in result.err) == (2, True)
     state = tmp_path / "state"
-    found = run("train", places["conll"], "-o", places["out"], "--checkpoint", state, "--learner", "hmm")
-    assert (found.code, "--checkpoint: hmm has no state of training" in found.err) == (2, True)
+    result = run("train", places["conll"], "-o", places["out"], "--checkpoint", state, "--learner", "hmm")
+    assert (result.code, "--checkpoint: hmm has no state of training" in result.err) == (2, True)
     line = ["train", places["conll"], "-o", places["out"], "--checkpoint", state, "--set", "checkpoint=x"]
     assert "both give the same; give one" in run(*line).err
     assert not state.exists()
@@ -314,8 +314,8 @@ def test_interrupt_in_the_demo_ends_it(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Iterations, "__call__", interrupt)
-    found = run("demo")
-    assert (found.code, found.err) == (130, "fuda: interrupted; no file was written or changed\n")
+    result = run("demo")
+    assert (result.code, result.err) == (130, "fuda: interrupted; no file was written or changed\n")
 
 
 def on_a_terminal(*arguments: object) -> tuple[bytes, str]:
@@ -355,9 +355,9 @@ def test_names_of_files_with_odd_characters(run, models, places, tmp_path):
     path.write_text(TEXTS["conll"])
     assert run("evaluate", models["conll"], path).code == 0
     path.unlink()
-    found = run("evaluate", models["conll"], path)
-    assert found.err.count("\n") == 1
-    assert "a [b] é\\u2028 \\n.conll: cannot be read" in found.err
+    result = run("evaluate", models["conll"], path)
+    assert result.err.count("\n") == 1
+    assert "a [b] é\\u2028 \\n.conll: cannot be read" in result.err
 
 
 def test_output_in_an_encoding_that_lacks_a_label(run, tmp_path):
@@ -365,9 +365,9 @@ def test_output_in_an_encoding_that_lacks_a_label(run, tmp_path):
     path.write_text("x 名\n")
     assert run("train", path, "-o", model, "--learner", "hmm").code == 0
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
-    found = shell("inspect", model, env=environment)
-    assert found.returncode == 0
-    assert b"\\u540d" in found.stdout
+    result = shell("inspect", model, env=environment)
+    assert result.returncode == 0
+    assert b"\\u540d" in result.stdout
     report = json.loads(run("evaluate", model, path, "--json").out)
     assert report["confusion"]["labels"] == ["名"]
 
@@ -389,15 +389,15 @@ def test_existing_output_is_replaced_whole_and_failure_leaves_it(run, places, mo
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]])
 def test_help_into_a_full_disk(arguments, unbuffered):
     with open("/dev/full", "wb") as full:
-        found = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "fuda", *arguments],
             stdout=full,
             stderr=subprocess.PIPE,
             env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
             check=False,
         )
-    assert found.returncode == 2
-    assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
+    assert result.returncode == 2
+    assert result.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
 
 
 MOMENTS = """
@@ -430,8 +430,8 @@ __main__.main()
 def test_a_signal_before_and_after_the_command_runs(when, ended, places):
     """It is one line and the exit code of a signal; when Python ends, nothing any more."""
     line = [sys.executable, "-c", MOMENTS.format(when), "convert", str(places["conll"]), "-", "--to", "jsonl"]
-    found = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
-    assert (found.returncode, found.stderr) == ended
+    result = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
+    assert (result.returncode, result.stderr) == ended
 
 
 AFTERWARDS = """
@@ -452,7 +452,7 @@ main()
 
 def test_a_second_signal_after_the_model_was_saved_ends_the_command(places):
     line = [sys.executable, "-c", AFTERWARDS, "train", str(places["conll"]), "-o", str(places["out"])]
-    found = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
-    assert found.returncode == -signal.SIGTERM
-    assert "it was interrupted" in found.stderr
+    result = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
+    assert result.returncode == -signal.SIGTERM
+    assert "it was interrupted" in result.stderr
     assert places["out"].exists()

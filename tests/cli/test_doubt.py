@@ -36,10 +36,10 @@ def test_the_wrong_label_is_shown_first_with_context_and_why(file):
 
 
 def test_json(file):
-    found = json.loads(run(file, "--json", "--top", "3", "--learner", "hmm", "--folds", "3").output)
-    assert len(found) == 3
-    assert found[0]["words"] == ["Ana", "Ruiz"]
-    assert found[0]["suggested"] == ["B-PER", "I-PER"]
+    result = json.loads(run(file, "--json", "--top", "3", "--learner", "hmm", "--folds", "3").output)
+    assert len(result) == 3
+    assert result[0]["words"] == ["Ana", "Ruiz"]
+    assert result[0]["suggested"] == ["B-PER", "I-PER"]
 
 
 def test_several_files_are_judged_together(file, tmp_path):
@@ -51,8 +51,8 @@ def test_several_files_are_judged_together(file, tmp_path):
         "structure more.conll 1, nodes 0 to 1",
         "structure names.conll 12, nodes 0 to 1",
     ]
-    found = json.loads(run(str(other), file, "--top", "2", "--json").output)
-    assert {(one["file"], one["structure"]) for one in found} == {(str(other), 1), (file, 12)}
+    result = json.loads(run(str(other), file, "--top", "2", "--json").output)
+    assert {(one["file"], one["structure"]) for one in result} == {(str(other), 1), (file, 12)}
     raw = tmp_path / "raw.conll"
     raw.write_text("Ana\n\n", encoding="utf-8")
     refused = run(file, str(raw))

@@ -32,8 +32,8 @@ class Process:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
         )
         self.line = self.process.stdout.readline()
-        said = re.fullmatch(r"fuda: label at (http://127\.0\.0\.1:\d+/\?token=\S{43})\n", self.line)
-        self.address = said[1]
+        match = re.fullmatch(r"fuda: label at (http://127\.0\.0\.1:\d+/\?token=\S{43})\n", self.line)
+        self.address = match[1]
         self.base = self.address.split("/?")[0]
         self.client = httpx.Client(base_url=self.base, headers={"Origin": self.base}, timeout=120)
 
@@ -103,21 +103,21 @@ def test_it_ends_by_a_signal_and_goes_on_where_it_was(text, run):
         (["news.txt", "--store", "news.txt"], "not a usable store"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(text, run, monkeypatch, arguments, words):
+def test_what_is_impossible_is_reported_in_one_line(text, run, monkeypatch, arguments, words):
     monkeypatch.chdir(text.parent)
-    found = run("label", *arguments)
-    assert found.code == 2
-    assert words in found.err.splitlines()[-1]
+    result = run("label", *arguments)
+    assert result.code == 2
+    assert words in result.err.splitlines()[-1]
     assert text.read_text() == TEXT
     assert os.listdir(text.parent) == ["news.txt"], "no store is left"
 
 
-def test_a_port_in_use_is_said(text, run):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        found = run("label", text, "--port", taken.getsockname()[1])
-    assert (found.code, "cannot listen there" in found.err) == (2, True)
+def test_a_port_in_use_is_reported(text, run):
+    with socket.socket() as in_use:
+        in_use.bind(("127.0.0.1", 0))
+        in_use.listen()
+        result = run("label", text, "--port", in_use.getsockname()[1])
+    assert (result.code, "cannot listen there" in result.err) == (2, True)
 
 
 def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
@@ -130,10 +130,10 @@ def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
     monkeypatch.setattr(server, "serve", serve)
     alone = run("label", text, "--no-browser")
     assert (alone.code, "other computers" in alone.err) == (0, False)
-    found = run("label", text, "--no-browser", "--host", "0.0.0.0", "--password", "hush")
-    [line] = [line for line in found.err.splitlines() if "on other computers" in line]
-    said = re.fullmatch(r"fuda: on other computers, with the password: http://([^/:]+):8123/", line)
-    assert said[1] not in ("0.0.0.0", "127.0.0.1")
+    result = run("label", text, "--no-browser", "--host", "0.0.0.0", "--password", "hush")
+    [line] = [line for line in result.err.splitlines() if "on other computers" in line]
+    match = re.fullmatch(r"fuda: on other computers, with the password: http://([^/:]+):8123/", line)
+    assert match[1] not in ("0.0.0.0", "127.0.0.1")
     assert "secret" not in line
     monkeypatch.setattr(socket.socket, "connect", lambda *_: (_ for _ in ()).throw(OSError))
     assert safety.outward("0.0.0.0") == socket.gethostname()
@@ -141,8 +141,8 @@ def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
 
 
 def test_a_model_that_cannot_learn_more_is_refused(text, run, models):
-    found = run("label", text, "--model", models["conll"])
-    assert (found.code, "does not learn from single sentences" in found.err) == (2, True)
+    result = run("label", text, "--model", models["conll"])
+    assert (result.code, "does not learn from single sentences" in result.err) == (2, True)
 
 
 def test_exports_of_a_store(tmp_path, run, monkeypatch):

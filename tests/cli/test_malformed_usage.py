@@ -268,7 +268,7 @@ def test_bad_models(run, tmp_path, places, what, damage, words):
 @pytest.mark.parametrize(
     "reading", [{"format": ["x"]}, {"format": "conll", "width": "x"}, {"format": "conll", "a": 1}]
 )
-def test_models_that_lie_of_how_files_are_read(run, tmp_path, places, reading):
+def test_models_with_false_options_of_reading(run, tmp_path, places, reading):
     path = tmp_path / "bad.fuda"
     path.write_bytes(setting("reading", reading)(b"", places["model"]))
     assert_refused(run, tmp_path, ["tag", path], "^fuda: ", stdin=b"a NN O\n")

@@ -42,9 +42,9 @@ def test_standard_output_that_fills_up(run, tmp_path, arguments, unbuffered):
     line = [sys.executable, "-c", BEHIND_A_LIMIT, *(argument.format(**named) for argument in arguments)]
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered, "NUMBA_DISABLE_JIT": "1"}
     with open(tmp_path / "out", "wb") as out:
-        found = subprocess.run(line, stdout=out, stderr=subprocess.PIPE, env=environment, check=False)
-    assert found.stderr == b"fuda: <stdout>: cannot be read or written: File too large\n"
-    assert found.returncode == 2
+        result = subprocess.run(line, stdout=out, stderr=subprocess.PIPE, env=environment, check=False)
+    assert result.stderr == b"fuda: <stdout>: cannot be read or written: File too large\n"
+    assert result.returncode == 2
     assert (tmp_path / "out").stat().st_size == FULL
 
 
@@ -52,8 +52,8 @@ def test_standard_output_that_fills_up(run, tmp_path, arguments, unbuffered):
 def test_output_does_not_depend_on_buffering(places, models, unbuffered):
     line = [*FUDA, "inspect", str(models["crf"])]
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
-    found = subprocess.run(line, capture_output=True, env=environment, check=True)
-    assert found.stdout == subprocess.run(line, capture_output=True, check=True).stdout
+    result = subprocess.run(line, capture_output=True, env=environment, check=True)
+    assert result.stdout == subprocess.run(line, capture_output=True, check=True).stdout
 
 
 def train_with_checkpoint(run, places, tmp_path):
@@ -78,13 +78,13 @@ def test_the_checkpoint_outlasts_a_failed_save(run, places, models, tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(container, "write", full_for_models)
-        state, found = train_with_checkpoint(run, places, tmp_path)
-    assert found.code == 2
-    assert found.err == f"fuda: {places['out']}: cannot be written: No space left on device\n"
+        state, result = train_with_checkpoint(run, places, tmp_path)
+    assert result.code == 2
+    assert result.err == f"fuda: {places['out']}: cannot be written: No space left on device\n"
     assert state.exists()
     assert not places["out"].exists()
-    state, found = train_with_checkpoint(run, places, tmp_path)
-    assert found.code == 0
+    state, result = train_with_checkpoint(run, places, tmp_path)
+    assert result.code == 0
     assert not state.exists()
     model, expected = (sealed_file_arrays(path) for path in (places["out"], models["crf"]))
     assert (model["weights"] == expected["weights"]).all()
@@ -107,13 +107,13 @@ def test_training_goes_on_where_the_checkpoint_cannot_be_written(run, places, mo
             write(path, kind, *rest)
 
     monkeypatch.setattr(container, "write", full_for_checkpoints)
-    state, found = train_with_checkpoint(run, places, tmp_path)
-    assert found.code == 0
-    assert found.err.splitlines()[0] == (
+    state, result = train_with_checkpoint(run, places, tmp_path)
+    assert result.code == 0
+    assert result.err.splitlines()[0] == (
         f"fuda: checkpoint {state}: cannot be written: No space left on device; training continues, but "
         "cannot be resumed from here"
     )
-    assert len(found.err.splitlines()) == 3
+    assert len(result.err.splitlines()) == 3
     assert not state.exists()
     model, expected = (sealed_file_arrays(path) for path in (places["out"], models["crf"]))
     assert (model["weights"] == expected["weights"]).all()
@@ -132,30 +132,30 @@ def test_the_checkpoint_of_an_interrupted_fit_stays(run, places, tmp_path, monke
         patch.setattr(Iterations, "show", interrupt)
         state, _ = train_with_checkpoint(run, places, tmp_path)
     assert state.exists()
-    _, found = train_with_checkpoint(run, places, tmp_path)
-    assert found.code == 0
+    _, result = train_with_checkpoint(run, places, tmp_path)
+    assert result.code == 0
     assert not state.exists()
 
 
 def test_a_finished_checkpoint_that_cannot_be_removed(run, places, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "remove_finished", fail)
-    state, found = train_with_checkpoint(run, places, tmp_path)
-    assert found.code == 0
+    state, result = train_with_checkpoint(run, places, tmp_path)
+    assert result.code == 0
     assert places["out"].exists()
-    assert f"{state}: the finished checkpoint cannot be removed: No space left on device" in found.err
+    assert f"{state}: the finished checkpoint cannot be removed: No space left on device" in result.err
 
 
 def test_a_damaged_checkpoint_is_named_with_the_remedy(run, places, tmp_path):
     (tmp_path / "state").write_bytes(b"something else")
-    state, found = train_with_checkpoint(run, places, tmp_path)
-    assert found.code == 2
-    assert f"{state}: not a usable checkpoint file: " in found.err
-    assert "; delete it or pass another path" in found.err
+    state, result = train_with_checkpoint(run, places, tmp_path)
+    assert result.code == 2
+    assert f"{state}: not a usable checkpoint file: " in result.err
+    assert "; delete it or pass another path" in result.err
     assert state.read_bytes() == b"something else"
 
 
 @pytest.mark.parametrize("line", ["train {conll} -o {out} --template {template}", "tag {model} {conll}"])
-def test_running_out_of_memory_is_told_in_one_line(run, places, monkeypatch, line):
+def test_running_out_of_memory_is_reported_in_one_line(run, places, monkeypatch, line):
     from fuda import HMM
 
     def fail(*_):
@@ -163,10 +163,10 @@ def test_running_out_of_memory_is_told_in_one_line(run, places, monkeypatch, lin
 
     monkeypatch.setattr(HMM, "predict", fail)
     monkeypatch.setattr("fuda.features.templates.read_text", fail)
-    found = run(*line.format(**places).split())
-    assert found.code == 2
-    assert found.out == b""
-    assert found.err == (
+    result = run(*line.format(**places).split())
+    assert result.code == 2
+    assert result.out == b""
+    assert result.err == (
         "fuda: there is not enough memory; give fewer data or features, or use a larger machine\n"
     )
     assert not places["out"].exists()
@@ -202,10 +202,10 @@ def test_standard_streams_that_are_closed(name, unbuffered, places):
     line, code, words = CLOSED[name]
     command = f"{sys.executable} -m fuda {line.format(**places)}"
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered, "NUMBA_DISABLE_JIT": "1"}
-    found = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, env=environment, check=False
     )
-    assert (found.returncode, found.stdout, found.stderr) == (code, "", words)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", words)
     if name == "tag: to a file":
         assert (places["folder"] / "tagged.conll").read_text().startswith("Ana NP ")
 
@@ -244,5 +244,5 @@ def test_help_for_a_pipe_that_is_closed():
     reader, gone = os.pipe()
     os.close(reader)
     with open(gone, "wb", buffering=0) as pipe:
-        found = subprocess.run([*FUDA, "--help"], stdout=pipe, stderr=subprocess.PIPE, check=False)
-    assert (found.returncode, found.stderr) == (0, b"")
+        result = subprocess.run([*FUDA, "--help"], stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")

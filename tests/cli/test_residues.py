@@ -14,9 +14,9 @@ from planted import proteins_with_sites
 
 
 def run(*arguments: str | Path) -> str:
-    found = CliRunner().invoke(group, list(map(str, arguments)))
-    assert found.exit_code == 0, found.output
-    return found.output
+    result = CliRunner().invoke(group, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_sites_are_found_without_an_option(tmp_path):

@@ -78,8 +78,8 @@ def test_training_on_several_files_is_training_on_all(run, places, tmp_path):
     (tmp_path / "b.conll").write_text(second)
     whole, parts = tmp_path / "whole.fuda", tmp_path / "parts.fuda"
     run("train", places["conll"], "-o", whole, "--learner", "hmm")
-    found = run("train", tmp_path / "a.conll", tmp_path / "b.conll", "-o", parts, "--learner", "hmm")
-    assert found.err.splitlines()[1:] == [f"{parts}: HMM, 2 sequences, 6 nodes, 3 labels"]
+    result = run("train", tmp_path / "a.conll", tmp_path / "b.conll", "-o", parts, "--learner", "hmm")
+    assert result.err.splitlines()[1:] == [f"{parts}: HMM, 2 sequences, 6 nodes, 3 labels"]
     assert parts.read_bytes() == whole.read_bytes()
 
 
@@ -132,8 +132,8 @@ def test_tagging_into_another_format(run, models, places, tmp_path):
 
 
 def test_a_template(run, places):
-    found = run("train", places["conll"], "-o", places["out"], "--template", places["template"])
-    assert found.code == 0
+    result = run("train", places["conll"], "-o", places["out"], "--template", places["template"])
+    assert result.code == 0
     assert f"template {places['template']}" in " ".join(run("inspect", places["out"]).out.decode().split())
     assert run("tag", places["out"], places["conll"]).out == places["conll"].read_bytes()
 
@@ -147,9 +147,9 @@ def test_parameters(run, places):
 
 
 def test_warnings_are_lines(run, places):
-    found = run("train", places["conll"], "-o", places["out"], "--set", "max_iter=1")
-    assert found.code == 0
-    warning, _, summary = found.err.splitlines()
+    result = run("train", places["conll"], "-o", places["out"], "--set", "max_iter=1")
+    assert result.code == 0
+    warning, _, summary = result.err.splitlines()
     assert (
         warning == "fuda: the CRF has not converged: max_iter=1 was reached; the weights are the best so far"
     )
@@ -180,9 +180,9 @@ def test_top_features(run, models):
 )
 def test_convert(run, places, tmp_path, source, target, options):
     out = tmp_path / f"converted.{target}"
-    found = run("convert", places[source], out, *options)
-    assert (found.code, found.out) == (0, b"")
-    assert found.err == f"{out}: {found.err.split(': ', 1)[1]}"
+    result = run("convert", places[source], out, *options)
+    assert (result.code, result.out) == (0, b"")
+    assert result.err == f"{out}: {result.err.split(': ', 1)[1]}"
     read = {"graph": "sequence"} if target == "conllu" else {}
     assert formats.read(out, **read).y == formats.read(places[source]).y
     printed = run("convert", places[source], "-", "--to", target, *options)
@@ -202,18 +202,18 @@ def test_convert_to_jsonl_and_back(run, places, tmp_path, name):
 def test_notes_of_the_reader_go_to_standard_error(run, places, tmp_path):
     path = tmp_path / "dag.conllu"
     path.write_text(TEXTS["conllu"] + conllu_row(1, "a", "X", 1) + "\n")
-    found = run("convert", path, "-", "--to", "jsonl", "--graph", "dag", "--option", "cyclic=skip")
-    assert found.err == f"fuda: {path}: 1 of 3 sentences left out: their graph has a cycle\n"
-    assert found.out.count(b"\n") == 2
+    result = run("convert", path, "-", "--to", "jsonl", "--graph", "dag", "--option", "cyclic=skip")
+    assert result.err == f"fuda: {path}: 1 of 3 sentences left out: their graph has a cycle\n"
+    assert result.out.count(b"\n") == 2
 
 
 def test_demo(run, monkeypatch):
     whole = datasets.load_product_usage()
     part = SimpleNamespace(train=whole.train[:60], test=whole.test[:30])
     monkeypatch.setattr(datasets, "load_product_usage", lambda: part)
-    found = run("demo")
-    assert (found.code, found.err) == (0, "")
-    text = found.out.decode()
+    result = run("demo")
+    assert (result.code, result.err) == (0, "")
+    text = result.out.decode()
     rows = {tuple(cell.strip() for cell in line.split("│")[1:3]) for line in text.splitlines() if "│" in line}
     shapes = {("CRF", "sequence"), ("CRF", "tree"), ("marginalized kernel", "tree")}
     assert shapes <= rows
@@ -237,12 +237,12 @@ def test_files_without_labels_are_tagged_as_they_are(run, tmp_path):
     assert run("tag", fasta, str(tmp_path / "n.fasta")).out == b";labels=lines\n>n\nMKV\nHHE\n"
 
 
-@pytest.mark.parametrize("how", [["--label", "none"], ["--option", "labels=none"]])
-def test_fasta_without_labels(run, tmp_path, how):
+@pytest.mark.parametrize("options", [["--label", "none"], ["--option", "labels=none"]])
+def test_fasta_without_labels(run, tmp_path, options):
     path = tmp_path / "p.fasta"
     path.write_text(">p\nMKV\nHHE\n")
-    found = run("convert", str(path), "-", "--to", "jsonl", *how)
-    assert json.loads(found.out)["observations"] == list("MKVHHE")
+    result = run("convert", str(path), "-", "--to", "jsonl", *options)
+    assert json.loads(result.out)["observations"] == list("MKVHHE")
 
 
 def test_options_that_are_lists_or_tabs(run, tmp_path):

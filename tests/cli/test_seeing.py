@@ -12,9 +12,9 @@ from render.test_render import checked
 
 
 def test_a_node_is_explained(run, models, places):
-    found = run("explain", models["crf"], places["conll"], "--structure", 0, "--node", 3, "--top", 2)
-    assert found.code == 0
-    lines = found.out.decode().splitlines()
+    result = run("explain", models["crf"], places["conll"], "--structure", 0, "--node", 3, "--top", 2)
+    assert result.code == 0
+    lines = result.out.decode().splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "Ana/PER vive en [Lima]/LOC"
     wanted = fuda.load(models["crf"]).explain(
@@ -25,9 +25,9 @@ def test_a_node_is_explained(run, models, places):
 
 
 def test_without_a_node_all_are_listed(run, models, places):
-    found = run("explain", models["crf"], places["conll"])
-    assert found.code == 0
-    rows = [line.split() for line in found.out.decode().splitlines()]
+    result = run("explain", models["crf"], places["conll"])
+    assert result.code == 0
+    rows = [line.split() for line in result.out.decode().splitlines()]
     assert ["node", "observation", "label", "rival", "ahead", "by", "probability"] in rows
     assert [row[:3] for row in rows if row and row[0] == "3"] == [["3", "Lima", "B-LOC"]]
     tree = run("explain", models["conllu"], places["conllu"], "--structure", 1)
@@ -38,8 +38,8 @@ def test_without_a_node_all_are_listed(run, models, places):
 @pytest.mark.parametrize("name", ["conll", "conllu", "fasta", "jsonl"])
 def test_pages_of_explanations(run, models, places, tmp_path, name, arguments):
     page = tmp_path / "why.html"
-    found = run("explain", models[name], places[name], *arguments, "--html", page)
-    assert (found.code, found.out) == (0, b"")
+    result = run("explain", models[name], places[name], *arguments, "--html", page)
+    assert (result.code, result.out) == (0, b"")
     text = checked(page.read_text()).text
     assert f"good.{name}, structure 0" in text
     assert ("not" if arguments else "ahead by") in text
@@ -85,17 +85,17 @@ def test_errors_are_shown_in_context(run, models, places, tmp_path):
     assert "no mistakes" in right
     wrong = tmp_path / "wrong.conll"
     wrong.write_text("Ana NP B-LOC\nvive VB O\nen IN O\nQuito NP B-PER\n\n")
-    found = run("evaluate", models["crf"], wrong, "--errors")
-    assert found.code == 0
-    text = found.out.decode()
+    result = run("evaluate", models["crf"], wrong, "--errors")
+    assert result.code == 0
+    text = result.out.decode()
     assert "B-LOC predicted as B-PER" in text
     assert "0, 0: [Ana] vive en Quito" in text
     assert "new words: " in text
     assert "known words: 1 of 3 labels wrong, 33.33 %" in text
-    found = json.loads(run("evaluate", models["crf"], wrong, "--errors", "--json").out)
+    result = json.loads(run("evaluate", models["crf"], wrong, "--errors", "--json").out)
     confusion = {"right": "B-LOC", "predicted": "B-PER", "count": 1, "places": [{"structure": 0, "node": 0}]}
-    assert confusion in found["errors"]["confusions"]
-    assert found["errors"]["seen"] == {"nodes": 3, "wrong": 1}
+    assert confusion in result["errors"]["confusions"]
+    assert result["errors"]["seen"] == {"nodes": 3, "wrong": 1}
     page = tmp_path / "report.html"
     assert run("evaluate", models["crf"], wrong, "--report", page).code == 0
     text = checked(page.read_text()).text
@@ -121,10 +121,10 @@ def test_several_files_are_evaluated_together(run, models, places, tmp_path):
 def test_labels_that_have_nothing_in_common_are_mentioned(run, models, places, tmp_path):
     other = tmp_path / "other.conll"
     other.write_text("Ana NP N\nvive VB V\n\n")
-    found = run("evaluate", models["crf"], other)
-    assert found.code == 0
-    assert "its labels (N, V) and those of the model (B-LOC, B-PER) have nothing in common" in found.err
-    assert "--label" in found.err
+    result = run("evaluate", models["crf"], other)
+    assert result.code == 0
+    assert "its labels (N, V) and those of the model (B-LOC, B-PER) have nothing in common" in result.err
+    assert "--label" in result.err
     assert "in common" not in run("evaluate", models["crf"], places["conll"]).err
 
 
@@ -140,9 +140,9 @@ def test_inspection_keeps_kinds_apart(run, models, tmp_path):
     assert "after" not in features
     assert most.count("→") == least.count("→") == 2
     weights = fuda.load(models["crf"]).transition_features_
-    found = json.loads(run("inspect", models["crf"], "--top", 2, "--json").out)["transitions"]
-    assert found["most_likely"][0][2] == max(weights.values())
-    assert found["least_likely"][0][2] == min(weights.values())
+    result = json.loads(run("inspect", models["crf"], "--top", 2, "--json").out)["transitions"]
+    assert result["most_likely"][0][2] == max(weights.values())
+    assert result["least_likely"][0][2] == min(weights.values())
     hmm = run("inspect", models["conll"], "--top", 1).out.decode()
     assert "[0] w=Ana" in hmm
     assert "transitions, least likely" in hmm
@@ -192,5 +192,5 @@ def test_inspection_reaches_the_models_within_a_model(run, tmp_path):
     assert "member0: CRF\n\nfeatures\n\nX\n" in text
     assert "transitions, most likely" in text
     fuda.MarginalizedPerceptron(prior=fuda.HMM(), epochs=1).fit(X, y).save(path)
-    found = json.loads(run("inspect", path, "--top", 1, "--json").out)
-    assert set(found["within"]) == {"prior"}
+    result = json.loads(run("inspect", path, "--top", 1, "--json").out)
+    assert set(result["within"]) == {"prior"}

@@ -27,9 +27,9 @@ def test_compare_prints_a_table_and_writes_figures(run, corpus, tmp_path, monkey
     out = tmp_path / "figures.json"
     learners = "hmm,hmm:smoothing=0.5,hm-perceptron"
     arguments = ["--folds", "2", "--sizes", "2,4", "--json", out, "--set", "epochs=2", "--seed", "3"]
-    found = run("compare", corpus, "--learners", learners, *arguments)
-    assert found.code == 0, found.err
-    text = found.out.decode()
+    result = run("compare", corpus, "--learners", learners, *arguments)
+    assert result.code == 0, result.err
+    text = result.out.decode()
     assert "hmm:smoothing=0.5" in text
     assert "entity F1" in text
     assert "over 2 folds" in text
@@ -49,20 +49,20 @@ def test_an_interrupted_comparison_prints_what_it_has(run, corpus, monkeypatch, 
         fit(self, data)
 
     monkeypatch.setattr(HMM, "_fit", interrupted)
-    found = run("compare", corpus, "--learners", "hmm,hmm:window=1", "--folds", "2")
-    assert found.code == 130
-    assert "the comparison was interrupted" in found.err
-    assert b"hmm" in found.out
-    assert b"window=1" not in found.out
+    result = run("compare", corpus, "--learners", "hmm,hmm:window=1", "--folds", "2")
+    assert result.code == 130
+    assert "the comparison was interrupted" in result.err
+    assert b"hmm" in result.out
+    assert b"window=1" not in result.out
 
 
 def test_auto_is_trained_and_says_what_it_tried(run, corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(TABLE, "text", [("plain", "HMM", {}), ("crf", "CRF", {"features": "word"})])
     out = tmp_path / "auto.fuda"
-    found = run("train", corpus, "-o", out, "--learner", "auto", "--budget", "1m", "--columns", "1")
-    assert found.code == 0, found.err
+    result = run("train", corpus, "-o", out, "--learner", "auto", "--budget", "1m", "--columns", "1")
+    assert result.code == 0, result.err
     for word in ("candidate", "plain", "crf", "chosen: ", "auto.fuda: Auto, 8 sequences"):
-        assert word in found.err
+        assert word in result.err
     model = fuda.load(out)
     assert model.budget == 60.0
     assert {row["name"] for row in model.report_.rows} == {"plain", "crf"}

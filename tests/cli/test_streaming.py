@@ -87,11 +87,11 @@ def test_answers_come_while_the_input_is_open(models):
         for _ in range(3):
             process.stdin.write(sentence + sentence[:-3])
             process.stdin.write(sentence[-3:] + sentence[:5])  # the next one begins
-            found = b""
-            while len(found) < 2 * len(sentence):
+            output = b""
+            while len(output) < 2 * len(sentence):
                 assert select.select([process.stdout], [], [], 60)[0], "no answer"
-                found += os.read(process.stdout.fileno(), 4096)
-            assert len(found) == 2 * len(sentence)
+                output += os.read(process.stdout.fileno(), 4096)
+            assert len(output) == 2 * len(sentence)
             process.stdin.write(sentence[5:])
             assert len(os.read(process.stdout.fileno(), 4096)) == len(sentence)
         process.stdin.close()
@@ -115,23 +115,23 @@ def test_what_was_complete_before_an_error_comes_out(run, models, tmp_path, name
         good = good.removesuffix(b"\n")  # the error is within the last sentence
     path = tmp_path / f"bad.{name}"
     path.write_bytes(good + broken)
-    found = run("tag", models[name], path)
-    assert found.code == 2
-    assert found.err.startswith(f"fuda: {path}:{where}")
-    assert found.err.count("\n") == 1
+    result = run("tag", models[name], path)
+    assert result.code == 2
+    assert result.err.startswith(f"fuda: {path}:{where}")
+    assert result.err.count("\n") == 1
     complete = 1999 if name == "conll" else 2000
-    assert found.out == run("tag", models[name], stdin=good).out[: len(found.out)]
-    assert found.out.count(b"\n" if name == "jsonl" else b"\n\n") == complete
+    assert result.out == run("tag", models[name], stdin=good).out[: len(result.out)]
+    assert result.out.count(b"\n" if name == "jsonl" else b"\n\n") == complete
     assert run("tag", models[name], path, "-o", tmp_path / f"out.{name}").code == 2
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
 def test_structures_are_counted_over_all_pieces(run, trickle, models):
     tree = '{"observations": ["a", "b"], "heads": [-1, 0], "labels": ["N", "V"]}\n'
-    found = trickle("tag", models["jsonl"], stdin=(TEXTS["jsonl"] * 4 + tree).encode(), step=9)
-    assert found.code == 2
-    assert found.err.startswith("fuda: <stdin>: structure 8 is a tree, but this HMM was fitted on sequences")
-    assert found.out.count(b"\n") == 8
+    result = trickle("tag", models["jsonl"], stdin=(TEXTS["jsonl"] * 4 + tree).encode(), step=9)
+    assert result.code == 2
+    assert result.err.startswith("fuda: <stdin>: structure 8 is a tree, but this HMM was fitted on sequences")
+    assert result.out.count(b"\n") == 8
 
 
 def test_the_bound_on_bytes_is_one_on_records(run, models, monkeypatch):
@@ -139,10 +139,10 @@ def test_the_bound_on_bytes_is_one_on_records(run, models, monkeypatch):
     good = TEXTS["conll"] * 100
     assert run("tag", models["conll"], stdin=good.encode()).code == 0
     assert run("tag", models["conll"], stdin=gzip.compress(good.encode())).code == 0
-    found = run("tag", models["conll"], stdin=(good + "a b c\n" * 200).encode())
-    assert found.code == 2
-    assert "<stdin>: holds more than 300 bytes in a record after line " in found.err
-    assert found.out.startswith(b"Ana NP ")
+    result = run("tag", models["conll"], stdin=(good + "a b c\n" * 200).encode())
+    assert result.code == 2
+    assert "<stdin>: holds more than 300 bytes in a record after line " in result.err
+    assert result.out.startswith(b"Ana NP ")
 
 
 @pytest.mark.slow
@@ -158,9 +158,9 @@ def test_memory_does_not_grow_with_the_input(models):
     )
     for times in (1_500, 10_000):
         text = TEXTS["conll"].encode() * times
-        found = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True)
-        assert found.stdout.count(b"\n") == text.count(b"\n")
-        peaks.append(int(found.stderr) * (1 if sys.platform == "darwin" else 1024))
+        result = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True)
+        assert result.stdout.count(b"\n") == text.count(b"\n")
+        peaks.append(int(result.stderr) * (1 if sys.platform == "darwin" else 1024))
     assert peaks[1] - peaks[0] < 16 << 20
 
 
@@ -194,10 +194,10 @@ def test_a_sentence_on_one_line_is_refused(run, tmp_path):
     for columns in ([], ["--columns", "1"]):
         train = ["train", tmp_path / "a.conll", "-o", model, "--learner", "hmm", *columns]
         assert run(*train).code == 0
-        found = run("tag", model, stdin=b"Jan Jansen woont in Amsterdam .\n")
-        assert (found.code, found.out) == (2, b"")
-        assert found.err.startswith("fuda: <stdin>:1: 6 columns where 3 are expected with labels and 2")
-        assert "read raw text with format='text' (--format text, tag --text)" in found.err
+        result = run("tag", model, stdin=b"Jan Jansen woont in Amsterdam .\n")
+        assert (result.code, result.out) == (2, b"")
+        assert result.err.startswith("fuda: <stdin>:1: 6 columns where 3 are expected with labels and 2")
+        assert "read raw text with format='text' (--format text, tag --text)" in result.err
 
 
 def test_lines_are_read_as_needed(tmp_path):

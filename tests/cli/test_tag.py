@@ -26,8 +26,8 @@ def tagger(tmp_path_factory):
 
 def test_raw_text_with_inline_marks(run, tagger, tmp_path):
     marked = "[Ana](PER) vive.\n\n  [Bo](PER) (duerme)\n"
-    found = run("tag", tagger, "--text", stdin=WORDS.encode())
-    assert (found.code, found.out.decode(), found.err) == (0, marked, "")
+    result = run("tag", tagger, "--text", stdin=WORDS.encode())
+    assert (result.code, result.out.decode(), result.err) == (0, marked, "")
     (tmp_path / "a.txt").write_text(WORDS)
     for name in ("b.txt", "b.inline", "b.anything"):
         assert run("tag", tagger, tmp_path / "a.txt", "--text", "-o", tmp_path / name).code == 0
@@ -42,9 +42,9 @@ def test_raw_text_in_other_formats(run, tagger, tmp_path):
     (tmp_path / "a.txt").write_text(WORDS)
 
     def tagged(*arguments):
-        found = run("tag", tagger, tmp_path / "a.txt", "--text", *arguments)
-        assert (found.code, found.err) == (0, "")
-        return found.out.decode()
+        result = run("tag", tagger, tmp_path / "a.txt", "--text", *arguments)
+        assert (result.code, result.err) == (0, "")
+        return result.out.decode()
 
     assert tagged("--as", "conll") == "Ana\tB-PER\nvive\tO\n.\tO\n\nBo\tB-PER\n(\tO\nduerme\tO\n)\tO\n\n"
     assert tagged("-o", tmp_path / "a.conll") == ""
@@ -60,11 +60,11 @@ def test_raw_text_in_other_formats(run, tagger, tmp_path):
 
 
 def test_options_of_writing(run, tagger, tmp_path):
-    found = run("tag", tagger, "--text", "--as", "conllu", "--write", "label=MISC:NE", stdin=b"Ana vive\n")
-    assert found.out.decode().splitlines()[1].split("\t")[3::6] == ["_", "TokenRange=0:3|NE=B-PER"]
-    found = run("tag", tagger, "--text", "--write", "separator=tab", stdin=b"Ana vive\n")
-    assert (found.code, found.out) == (2, b"")
-    assert "writing inline takes no option 'separator'; it takes: none" in found.err
+    result = run("tag", tagger, "--text", "--as", "conllu", "--write", "label=MISC:NE", stdin=b"Ana vive\n")
+    assert result.out.decode().splitlines()[1].split("\t")[3::6] == ["_", "TokenRange=0:3|NE=B-PER"]
+    result = run("tag", tagger, "--text", "--write", "separator=tab", stdin=b"Ana vive\n")
+    assert (result.code, result.out) == (2, b"")
+    assert "writing inline takes no option 'separator'; it takes: none" in result.err
 
 
 def test_a_model_of_doccano_files_reads_json_lines_as_such(run, tmp_path):
@@ -82,9 +82,9 @@ def test_several_files_into_one_stream(run, models, places, tmp_path):
     once = run("tag", models["conll"], places["conll"]).out
     assert run("tag", models["conll"], places["conll"], "-", stdin=TEXTS["conll"].encode()).out == once * 2
     (tmp_path / "bad.conll").write_text("a b c d\n")
-    found = run("tag", models["conll"], places["conll"], tmp_path / "bad.conll")
-    assert (found.code, found.out) == (2, once)
-    assert found.err.startswith(f"fuda: {tmp_path / 'bad.conll'}:1: 4 columns")
+    result = run("tag", models["conll"], places["conll"], tmp_path / "bad.conll")
+    assert (result.code, result.out) == (2, once)
+    assert result.err.startswith(f"fuda: {tmp_path / 'bad.conll'}:1: 4 columns")
     fasta = run("tag", models["fasta"], places["fasta"], places["fasta"])
     assert fasta.out == run("tag", models["fasta"], places["fasta"]).out * 2
 
@@ -92,8 +92,8 @@ def test_several_files_into_one_stream(run, models, places, tmp_path):
 def test_structures_are_counted_within_their_file(run, models, places, tmp_path):
     tree = '{"observations": ["a", "b"], "heads": [-1, 0]}\n'
     (tmp_path / "t.jsonl").write_text(TEXTS["jsonl"] + tree)
-    found = run("tag", models["jsonl"], places["jsonl"], tmp_path / "t.jsonl")
-    assert found.err.startswith(f"fuda: {tmp_path / 't.jsonl'}: structure 2 is a tree")
+    result = run("tag", models["jsonl"], places["jsonl"], tmp_path / "t.jsonl")
+    assert result.err.startswith(f"fuda: {tmp_path / 't.jsonl'}: structure 2 is a tree")
 
 
 def test_a_folder_gets_a_file_of_the_same_name(run, models, places, tmp_path):
@@ -110,9 +110,9 @@ def test_a_folder_gets_a_file_of_the_same_name(run, models, places, tmp_path):
 def test_a_folder_that_contains_the_files_is_refused(run, models, places, tmp_path):
     path = tmp_path / "a.conll"
     path.write_bytes(before := places["conll"].read_bytes())
-    found = run("tag", models["conll"], path, "-o", tmp_path)
-    assert found.code == 2
-    assert "a.conll: is used twice by the same command and would be lost" in found.err
+    result = run("tag", models["conll"], path, "-o", tmp_path)
+    assert result.code == 2
+    assert "a.conll: is used twice by the same command and would be lost" in result.err
     assert path.read_bytes() == before
 
 
@@ -129,9 +129,9 @@ def test_n_best_labelings(run, models, places, tmp_path):
     for line, candidates in zip(under_keys.splitlines(), expected, strict=True):
         record = json.loads(line)
         assert record["labels"] == candidates[0][0]
-        assert [found["labels"] for found in record["nbest"]] == [labels for labels, _ in candidates]
-        for found, (_, logp) in zip(record["nbest"], candidates, strict=True):
-            assert math.isclose(found["log_probability"], logp, abs_tol=1e-6)
+        assert [candidate["labels"] for candidate in record["nbest"]] == [labels for labels, _ in candidates]
+        for candidate, (_, logp) in zip(record["nbest"], candidates, strict=True):
+            assert math.isclose(candidate["log_probability"], logp, abs_tol=1e-6)
     (tmp_path / "n.conll").write_bytes(run("tag", models["crf"], places["conll"], "--nbest", 2).out)
     listed = fuda.formats.read(tmp_path / "n.conll")
     assert listed.y == [labels for candidates in expected for labels, _ in candidates]
@@ -162,13 +162,13 @@ def test_known_labels_are_kept(run, models, places, tmp_path):
     path.write_text("Ana NP B-LOC\nvive VB _\nBo NP _\n\n")
     plain = run("tag", models["crf"], path).out
     assert plain.startswith(b"Ana NP B-PER\n")
-    kept = run("tag", models["crf"], path, "--known").out
-    assert kept.startswith(b"Ana NP B-LOC\n")
-    assert b"_" not in kept
+    tagged = run("tag", models["crf"], path, "--known").out
+    assert tagged.startswith(b"Ana NP B-LOC\n")
+    assert b"_" not in tagged
     path.write_text("Ana NP B-XYZ\n\n")
-    found = run("tag", models["crf"], path, "--known")
-    assert found.code == 2
-    assert "known.conll: structure 0, node 0: the label 'B-XYZ' was never seen in training" in found.err
+    result = run("tag", models["crf"], path, "--known")
+    assert result.code == 2
+    assert "known.conll: structure 0, node 0: the label 'B-XYZ' was never seen in training" in result.err
 
 
 def test_what_a_model_does_not_have(run, places, tmp_path):
@@ -181,12 +181,12 @@ def test_what_a_model_does_not_have(run, places, tmp_path):
         (plain, "--nbest=2", "calibrate=False"),
         (plain, "--marginals", "calibrate=False"),
     ):
-        found = run("tag", model, tmp_path / "a.jsonl", option)
-        assert (found.code, found.out) == (2, b"")
-        assert words in found.err
+        result = run("tag", model, tmp_path / "a.jsonl", option)
+        assert (result.code, result.out) == (2, b"")
+        assert words in result.err
 
 
-def test_what_an_earlier_run_said_is_not_kept(run, models, tmp_path):
+def test_what_an_earlier_run_wrote_is_not_kept(run, models, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"observations": ["Ana"], "nbest": [1], "marginals": [2], "id": 3}\n')
     assert json.loads(run("tag", models["jsonl"], path).out) == {
@@ -201,14 +201,14 @@ def test_files_that_are_read_as_a_whole(run, tagger, tmp_path):
     path = tmp_path / "a.ann"
     assert run("tag", tagger, tmp_path / "a.txt", "--text", "-o", path).code == 0
     assert path.read_text() == "T1\tPER 0 3\tAna\nT2\tPER 13 15\tBo\n"
-    found = run("tag", tagger, path)
-    assert (found.code, found.out.decode(), found.err) == (0, path.read_text(), "")
+    result = run("tag", tagger, path)
+    assert (result.code, result.out.decode(), result.err) == (0, path.read_text(), "")
     assert run("tag", tagger, path, "-o", tmp_path / "b.ann").code == 0
     assert (tmp_path / "b.txt").read_text() == WORDS
     (tmp_path / "c.txt").write_text("another text")
-    found = run("tag", tagger, path, "-o", tmp_path / "c.ann")
-    assert found.code == 2
-    assert "c.txt exists and has another text" in found.err
+    result = run("tag", tagger, path, "-o", tmp_path / "c.ann")
+    assert result.code == 2
+    assert "c.txt exists and has another text" in result.err
     assert not (tmp_path / "c.ann").exists()
 
 
@@ -220,13 +220,13 @@ def test_columns_of_csv_by_name(run, tagger, tmp_path):
     assert run(*train).code == 0
     assert run("tag", model, path).out == path.read_bytes()
     assert run("tag", model, other).out == b"sentence,pos,word,tag\n1,NP,Ana,B-PER\n"
-    found = run("evaluate", model, other)
-    assert found.code == 2
-    assert "label='tag': there is no such column" in found.err
+    result = run("evaluate", model, other)
+    assert result.code == 2
+    assert "label='tag': there is no such column" in result.err
     assert run("tag", model, other, "--label", "none").out == b"sentence,pos,word,label\n1,NP,Ana,B-PER\n"
-    found = run("tag", tagger, path)
-    assert found.code == 2
-    assert "not trained on such files; name the column of the labels with --label" in found.err
+    result = run("tag", tagger, path)
+    assert result.code == 2
+    assert "not trained on such files; name the column of the labels with --label" in result.err
     assert run("tag", tagger, path, "--label", "tag", "--columns", "word").code == 0
 
 
@@ -234,5 +234,5 @@ def test_crfsuite_files_are_labelled_as_they_come(run, tmp_path):
     path, model = tmp_path / "a.txt", tmp_path / "m.fuda"
     path.write_text("X\tw=a\nY\tw=b\n\nX\tw=a\n\n")
     assert run("train", path, "--format", "crfsuite", "-o", model, "--learner", "crf").code == 0
-    found = run("tag", model, "--format", "crfsuite", stdin=path.read_bytes())
-    assert (found.code, found.out) == (0, path.read_bytes())
+    result = run("tag", model, "--format", "crfsuite", stdin=path.read_bytes())
+    assert (result.code, result.out) == (0, path.read_bytes())

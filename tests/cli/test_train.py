@@ -21,7 +21,7 @@ def data(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("learner", "given", "expected"),
+    ("learner", "parameters", "expected"),
     [
         ("hm-svm", {"kernel": "polynomial(2).normalized()"}, Polynomial(2).normalized()),
         ("hm-perceptron", {"kernel": "linear + 0.5 * Delta()"}, Linear() + 0.5 * Delta()),
@@ -34,12 +34,12 @@ def data(tmp_path):
         ("reranker", {"base": "MEMM(l2=2)"}, fuda.MEMM(l2=2)),
     ],
 )
-def test_kernels_and_learners_are_set(run, data, tmp_path, learner, given, expected):
+def test_kernels_and_learners_are_set(run, data, tmp_path, learner, parameters, expected):
     model = tmp_path / "m.fuda"
-    chosen = [f"--set={name}={value}" for name, value in given.items()]
+    chosen = [f"--set={name}={value}" for name, value in parameters.items()]
     chosen += ["--set=folds=2"] if learner == "reranker" else []
     assert run("train", data, "-o", model, "--learner", learner, *chosen).code == 0
-    loaded = getattr(fuda.load(model), next(iter(given)))
+    loaded = getattr(fuda.load(model), next(iter(parameters)))
     assert repr(loaded) == repr(expected)
 
 
@@ -65,7 +65,7 @@ def test_values_are_literals_where_they_are_no_kernels_or_learners():
         ("kernel", "crf", "there is no kernel 'crf'"),
     ],
 )
-def test_what_is_no_value_is_said(name, text, message):
+def test_what_is_not_a_value_is_refused(name, text, message):
     with pytest.raises(DataError, match=message):
         parameter(name, text)
 
@@ -82,15 +82,15 @@ def test_a_bad_kernel_is_one_line_before_anything_is_read(run, tmp_path):
 
 def test_validation_data_and_their_curve(run, data, tmp_path):
     model, state = tmp_path / "m.fuda", tmp_path / "state"
-    given = ["train", data, "-o", model, "--dev", data]
-    outcome = run(*given)
+    arguments = ["train", data, "-o", model, "--dev", data]
+    outcome = run(*arguments)
     assert outcome.code == 0
     labels, curve, last = outcome.err.splitlines()
     assert labels == "labels: O 3, B-PER 2, B-LOC 1"
     assert re.fullmatch(r"entity F1 by iteration: 1: 1\.0000, .*, \d+: 1\.0000 \(best\)", curve)
     assert last == f"{model}: CRF, 2 sequences, 6 nodes, 3 labels"
     before = model.read_bytes()
-    assert run(*given, "--checkpoint", state).code == 0
+    assert run(*arguments, "--checkpoint", state).code == 0
     assert model.read_bytes() == before
     assert not state.exists()
 
@@ -130,7 +130,7 @@ def test_labels_that_are_too_many_are_noticed(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "found"),
+    ("lines", "columns"),
     [
         (["Ana 0 3 PER", "met 4 7 O", "", "Bo 9 11 PER", "sat 12 15 O"], "columns 2, 3"),
         (["1 Ana PER", "2 met O", "", "1 Bo PER"], "column 1"),
@@ -140,11 +140,11 @@ def test_labels_that_are_too_many_are_noticed(run, tmp_path):
         (["Ana PER", "met O"], None),
     ],
 )
-def test_columns_of_positions_are_noticed(run, tmp_path, lines, found):
+def test_columns_of_positions_are_noticed(run, tmp_path, lines, columns):
     path = tmp_path / "offsets.conll"
     path.write_text("\n".join(lines) + "\n")
     outcome = run("train", path, "-o", tmp_path / "m", "--learner", "hmm")
     assert outcome.code == 0
-    assert ("grow along every structure" in outcome.err) == (found is not None)
-    if found is not None:
-        assert f"fuda: {found} of the observations" in outcome.err
+    assert ("grow along every structure" in outcome.err) == (columns is not None)
+    if columns is not None:
+        assert f"fuda: {columns} of the observations" in outcome.err

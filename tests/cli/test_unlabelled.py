@@ -29,8 +29,8 @@ def files(tmp_path):
 
 def test_words_of_every_file_are_learned_from(run, files):
     more = ("more.txt", "words.conll", "wide.conll", "trees.conllu", "more.jsonl")
-    given = [part for name in more for part in ("--unlabelled", files / name)]
-    ended = run("train", files / "a.conll", "--columns", "1", "-o", files / "m.fuda", *given)
+    options = [part for name in more for part in ("--unlabelled", files / name)]
+    ended = run("train", files / "a.conll", "--columns", "1", "-o", files / "m.fuda", *options)
     assert ended.code == 0, ended.err
     table = fuda.load(files / "m.fuda").features
     for word in ("Ana", "Eva", "Rome", "Quito", "Kim", "vive", "Kiel"):
@@ -56,16 +56,16 @@ def test_a_file_with_the_extension_of_the_labelled_one_has_its_format(run, files
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         (["--unlabelled", "absent.txt"], "absent.txt: cannot be read"),
         (["--unlabelled", "more.txt", "--learner", "hmm"], "HMM counts features"),
         (["--unlabelled", "m.fuda"], "used twice"),
     ],
 )
-def test_what_cannot_be_used_is_refused(run, files, monkeypatch, given, message):
+def test_what_cannot_be_used_is_refused(run, files, monkeypatch, options, message):
     monkeypatch.chdir(files)
-    ended = run("train", "a.conll", "-o", "m.fuda", *given)
+    ended = run("train", "a.conll", "-o", "m.fuda", *options)
     assert ended.code == 2
     assert message in ended.err
     assert ended.err.count("\n") == 1

@@ -14,9 +14,9 @@ module = import_module("fuda.cli.warmup")  # the package has the command by this
 def test_chosen_learners_are_run(run, monkeypatch):
     seen = []
     monkeypatch.setattr(module, "run", lambda learner, parameters: seen.append((learner, parameters)))
-    found = run("warmup", "hmm", "memm")
-    assert (found.code, found.out) == (0, b"")
-    assert found.err.startswith("compiled: 2 learners in ")
+    result = run("warmup", "hmm", "memm")
+    assert (result.code, result.out) == (0, b"")
+    assert result.err.startswith("compiled: 2 learners in ")
     assert seen == [("hmm", {}), ("memm", {}), ("memm", {"decode": "posterior"})]
     seen.clear()
     assert run("warmup").code == 0
@@ -37,6 +37,6 @@ def test_compiling_is_announced_once_and_on_terminals_only(monkeypatch, capsys):
         monkeypatch.setattr("sys.stderr.isatty", lambda shown=terminal: shown, raising=False)
         _announce()
         _announce()
-        found = capsys.readouterr().err
-        assert found.startswith(expected)
-        assert found.count("\n") == int(terminal)
+        message = capsys.readouterr().err
+        assert message.startswith(expected)
+        assert message.count("\n") == int(terminal)

@@ -69,13 +69,13 @@ def written(tmp_path):
 
 def test_what_is_written_is_read_back(written, tmp_path):
     path, model, X = written
-    found = crfsuite.read(path)
+    loaded = crfsuite.read(path)
     np.testing.assert_allclose(
-        np.concatenate(found.predict_marginals(X)), np.concatenate(model.predict_marginals(X))
+        np.concatenate(loaded.predict_marginals(X)), np.concatenate(model.predict_marginals(X))
     )
-    assert len(found.weights_) < len(model.weights_)  # without attributes whose weights are all 0
-    assert crfsuite.dump(found) == path.read_bytes()
-    found.save(tmp_path / "model.fuda")
+    assert len(loaded.weights_) < len(model.weights_)  # without attributes whose weights are all 0
+    assert crfsuite.dump(loaded) == path.read_bytes()
+    loaded.save(tmp_path / "model.fuda")
     assert load(tmp_path / "model.fuda").predict(X).tolist() == model.predict(X).tolist()
 
 
@@ -88,7 +88,7 @@ def test_the_hash_is_lookup3():
     assert ((hashes >= 0) & (hashes < 1 << 32)).all()
 
 
-def put(at, form, *values):
+def write_at(at, form, *values):
     """Overwrite numbers in a file."""
 
     def change(data):
@@ -101,20 +101,20 @@ def put(at, form, *values):
 DAMAGES = {
     "empty": lambda data: data[:0],
     "no header": lambda data: data[:47],
-    "other magic": put(0, "4s", b"LCRF"),
-    "other type": put(8, "4s", b"SOMC"),
-    "other version": put(12, "<I", 200),
-    "labels without end": put(20, "<I", 1 << 31),
-    "no labels": put(20, "<I", 0),
-    "attributes without end": put(24, "<I", (1 << 32) - 1),
-    "features beyond the end": put(28, "<I", 1 << 31),
-    "labels beyond the end": put(32, "<I", (1 << 32) - 1),
-    "attributes in the features": put(36, "<I", 48),
-    "many features": put(48 + 8, "<I", 1 << 30),
-    "another kind of feature": put(60, "<I", 7),
-    "no such attribute": put(64, "<I", 1 << 30),
-    "no such label": put(68, "<I", 3),
-    "not a number": put(72, "<d", float("nan")),
+    "other magic": write_at(0, "4s", b"LCRF"),
+    "other type": write_at(8, "4s", b"SOMC"),
+    "other version": write_at(12, "<I", 200),
+    "labels without end": write_at(20, "<I", 1 << 31),
+    "no labels": write_at(20, "<I", 0),
+    "attributes without end": write_at(24, "<I", (1 << 32) - 1),
+    "features beyond the end": write_at(28, "<I", 1 << 31),
+    "labels beyond the end": write_at(32, "<I", (1 << 32) - 1),
+    "attributes in the features": write_at(36, "<I", 48),
+    "many features": write_at(48 + 8, "<I", 1 << 30),
+    "another kind of feature": write_at(60, "<I", 7),
+    "no such attribute": write_at(64, "<I", 1 << 30),
+    "no such label": write_at(68, "<I", 3),
+    "not a number": write_at(72, "<d", float("nan")),
     "half": lambda data: data[: len(data) // 2],
 }
 

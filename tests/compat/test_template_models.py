@@ -36,8 +36,8 @@ def cell(sentence, t, column, program):
 def expand(pattern, sentence, t, program):
     """The text of a pattern at token t."""
 
-    def value(found):
-        letter, row, column, _ = found.groups()
+    def value(match):
+        letter, row, column, _ = match.groups()
         text = cell(sentence, t + int(row), int(column), program)
         if letter in "tT":
             return "true" if re.search("^[A-Z]", text) else "false"  # ^\u of the one %t above
@@ -70,13 +70,13 @@ class Written:
         total, L = 0.0, len(LABELS)
         for t, label in enumerate(labels):
             for pattern in self.patterns:
-                own = self.weights.get(expand(pattern, sentence, t, self.program))
-                if own is None:
+                values = self.weights.get(expand(pattern, sentence, t, self.program))
+                if values is None:
                     continue
                 if pattern[0] in "uU*":
-                    total += own[label]
+                    total += values[label]
                 if pattern[0] in "bB*" and t > 0:
-                    total += own[len(own) - L * L + labels[t - 1] * L + label]
+                    total += values[len(values) - L * L + labels[t - 1] * L + label]
         return total
 
     def marginals(self, sentence):
@@ -84,10 +84,10 @@ class Written:
         scores = np.array([self.score(sentence, labels) for labels in labelings])
         p = np.exp(scores - scores.max())
         p /= p.sum()
-        found = np.zeros((len(sentence), len(LABELS)))
+        probabilities = np.zeros((len(sentence), len(LABELS)))
         for labels, share in zip(labelings, p, strict=True):
-            found[np.arange(len(labels)), labels] += share
-        return found, [LABELS[k] for k in labelings[int(np.argmax(scores))]]
+            probabilities[np.arange(len(labels)), labels] += share
+        return probabilities, [LABELS[k] for k in labelings[int(np.argmax(scores))]]
 
     def text(self):
         starts = np.cumsum([0, *map(len, self.weights.values())])
@@ -105,11 +105,13 @@ class Written:
 
     def dump(self):
         lines, L = [], len(LABELS)
-        for text, own in self.weights.items():
+        for text, values in self.weights.items():
             if text[0] in "u*":
-                lines += [f"{text}\t#\t{LABELS[y]}\t{own[y]:.17f}" for y in range(L)]
+                lines += [f"{text}\t#\t{LABELS[y]}\t{values[y]:.17f}" for y in range(L)]
             for y, z in itertools.product(range(L), repeat=2) if text[0] in "b*" else ():
-                lines.append(f"{text}\t{LABELS[y]}\t{LABELS[z]}\t{own[len(own) - L * L + y * L + z]:.17f}")
+                lines.append(
+                    f"{text}\t{LABELS[y]}\t{LABELS[z]}\t{values[len(values) - L * L + y * L + z]:.17f}"
+                )
             lines.append("")
         return "\n".join(lines)
 
@@ -120,14 +122,14 @@ def netstring(text):
 
 def assert_agrees(model, written):
     order = [list(model.classes_).index(label) for label in LABELS]
-    for sentence, labels, found in zip(
+    for sentence, labels, actual in zip(
         written.sentences,
         model.predict(written.sentences),
         model.predict_marginals(written.sentences),
         strict=True,
     ):
         expected, best = written.marginals(sentence)
-        np.testing.assert_allclose(found[:, order], expected, atol=1e-12)
+        np.testing.assert_allclose(actual[:, order], expected, atol=1e-12)
         assert labels == best
 
 

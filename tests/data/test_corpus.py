@@ -74,10 +74,10 @@ def test_kinds_and_plain_forms():
         (np.array([True, False]), Kind("vector", 2), [1.0, 0.0]),
     ]:
         corpus = Corpus([Sequence([given_as])])
-        found = corpus.observations[0]
+        observation = corpus.observations[0]
         assert corpus.kind == kind
-        assert (found.tolist() if isinstance(found, np.ndarray) else found) == plain
-        assert type(found) in (str, tuple, dict, list, int, np.ndarray)
+        assert (observation.tolist() if isinstance(observation, np.ndarray) else observation) == plain
+        assert type(observation) in (str, tuple, dict, list, int, np.ndarray)
 
 
 @pytest.mark.parametrize("bad", [None, 1.5, True, b"a", object(), range(3), np.float64(1.0), np.True_])
@@ -267,8 +267,8 @@ def test_words_and_vectors_in_one_observation():
         [{"word": "same", "vector": rng.normal(size=3) * 0.1 + (label == "A")} for label in labels]
         for labels in y
     ]
-    [found] = Corpus([Sequence([{"word": "Ana", "vector": np.array([0.5, -0.0])}])]).observations
-    assert found == {"word": "Ana", "vector:0": 0.5, "vector:1": 0.0}
+    [observation] = Corpus([Sequence([{"word": "Ana", "vector": np.array([0.5, -0.0])}])]).observations
+    assert observation == {"word": "Ana", "vector:0": 0.5, "vector:1": 0.0}
     for model in (CRF(), HMPerceptron(), HMSVM(kernel=RBF(0.5)), MarginalizedPerceptron(RBF(0.5), orders=1)):
         assert model.fit(X, y).score(X, y) == 1.0
     assert Sequence(X[0]) == Sequence([dict(x) for x in X[0]])
@@ -278,7 +278,7 @@ def test_words_and_vectors_in_one_observation():
     assert Sequence([again]) == Sequence([X[0][0]])
     assert again["vector"].tolist() == X[0][0]["vector"].tolist()
     listed = {"word": "Ana", "vector": [0.5, -0.0]}
-    assert Corpus([Sequence([listed])]).observations == [found]
+    assert Corpus([Sequence([listed])]).observations == [observation]
     assert observations.to_json(listed) == {"features": {"word": "Ana", "vector": [0.5, 0.0]}}
     with pytest.raises(DataError, match="'tags=x': true"):
         observations.from_json({"features": {"tags": ["x", "y"]}})

@@ -23,17 +23,17 @@ def naive_view(structure, node: int, offset: int) -> list[str]:
     how many of the steps are too many.
     """
     edges = structure.edges.tolist()
-    reached, taken = {node}, 0
+    reached, last_step = {node}, 0
     for step in range(1, abs(offset) + 1):
         if offset < 0:
             reached = {p for p, c in edges if c in reached}
         else:
             reached = {c for p, c in edges if p in reached}
         if reached:
-            taken = step
+            last_step = step
     if reached:
         return sorted(structure.observations[n] for n in reached)
-    return [f"<{'-' if offset < 0 else '+'}{abs(offset) - taken}>"]
+    return [f"<{'-' if offset < 0 else '+'}{abs(offset) - last_step}>"]
 
 
 def seen(encoded, channel, encoder) -> list[list[str]]:
@@ -136,8 +136,8 @@ def test_new_structures_by_a_fitted_vocabulary(old, new):
         features = WindowEncoder("text", 0)
         features.fit([Sequence([word])])
         all_names = features.feature_names(0)
-        found = [names[i] for i in table.matrix[type_id].indices]
-        assert sorted(found) == sorted(set(all_names) & known)
+        row_names = [names[i] for i in table.matrix[type_id].indices]
+        assert sorted(row_names) == sorted(set(all_names) & known)
         assert table.unknown[type_id] == len(set(all_names) - known)
     assert table.unknown[len(encoded.corpus.observations) :].tolist() == [0.0, 0.0]
 
@@ -150,7 +150,7 @@ def row_of(features, observation=("x",)):
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("features", "expected"),
     [
         (["f", "g"], {"f": 1.0, "g": 1.0}),
         (("f", "g"), {"f": 1.0, "g": 1.0}),
@@ -167,15 +167,15 @@ def row_of(features, observation=("x",)):
         ({"f": 0.0}, {"f": 0.0}),
     ],
 )
-def test_what_features_may_be(found, expected):
-    assert row_of(lambda _: found) == expected
-    assert WindowEncoder(lambda _: found, 0).fit([Sequence(["x"])]).tables[0].matrix.has_canonical_format
-    if not isinstance(found, tuple):
-        assert row_of("text", found) == expected
+def test_what_features_may_be(features, expected):
+    assert row_of(lambda _: features) == expected
+    assert WindowEncoder(lambda _: features, 0).fit([Sequence(["x"])]).tables[0].matrix.has_canonical_format
+    if not isinstance(features, tuple):
+        assert row_of("text", features) == expected
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("nonsense", "words"),
     [
         ("word", "'word' (str) is not a collection of features"),
         (None, "None (NoneType) is not a collection of features"),
@@ -193,9 +193,9 @@ def test_what_features_may_be(found, expected):
         ({"f": np.complex64(1j)}, "feature 'f' has the value"),
     ],
 )
-def test_a_function_that_gives_nonsense(found, words):
+def test_a_function_that_gives_nonsense(nonsense, words):
     def features(word):
-        return found if word == "bad" else [word]
+        return nonsense if word == "bad" else [word]
 
     with pytest.raises(DataError) as caught:
         WindowEncoder(features, 1).fit([Sequence(["a"]), Sequence(["a", "bad"])])
@@ -317,8 +317,8 @@ def test_single_nodes(shape):
 
 def test_feature_row_counts_what_it_does_not_know():
     vocabulary = {"f": 0}
-    for found, value, unknown, beyond in ((["f", "g", "h"], 1, 2, 2), ({"f": 2.0, "g": -3.0}, 2, 3, 9)):
-        row = feature_row(named_features(found), vocabulary)
+    for features, value, unknown, beyond in ((["f", "g", "h"], 1, 2, 2), ({"f": 2.0, "g": -3.0}, 2, 3, 9)):
+        row = feature_row(named_features(features), vocabulary)
         assert (row.ids.tolist(), row.values.tolist()) == ([0], [value])
         assert (row.unknown, row.beyond) == (unknown, beyond)
     assert vocabulary == {"f": 0}
@@ -368,8 +368,8 @@ def test_joints_are_pairs_of_neighbours_seen_more_than_once(sentences: list[list
     assert set(encoder.feature_names(channel)) == often
     table = encoded.tables[encoded.channels[channel].table].matrix
     for row, text in zip(encoded.channels[channel].rows, expected, strict=True):
-        found = [encoder.feature_names(channel)[k] for k in table[row].indices]
-        assert found == ([text] if text in often else [])
+        row_names = [encoder.feature_names(channel)[k] for k in table[row].indices]
+        assert row_names == ([text] if text in often else [])
 
 
 def test_joints_keep_to_the_window() -> None:
@@ -401,7 +401,7 @@ def test_each_child_joins_its_parent() -> None:
     at = encoder.channel_names().index("0lower&+1lower")
     channel = encoded.channels[at]
     names, table = encoder.feature_names(at), encoded.tables[channel.table].matrix
-    said = [
+    joints = [
         [
             names[k]
             for row in channel.rows[channel.indptr[t] : channel.indptr[t + 1]]
@@ -410,7 +410,7 @@ def test_each_child_joins_its_parent() -> None:
         for t in range(6)
     ]
     # a&c and c&<+1> are seen once
-    assert said == [["a&b"], ["b&<+1>"], [], ["a&b", "a&b"], ["b&<+1>"], ["b&<+1>"]]
+    assert joints == [["a&b"], ["b&<+1>"], [], ["a&b", "a&b"], ["b&<+1>"], ["b&<+1>"]]
 
 
 @pytest.mark.parametrize("shape", ["sequence", "tree", "dag"])

@@ -77,10 +77,10 @@ def test_time_is_linear_in_the_length(part):
 @given(st.lists(st.integers(0, 12), max_size=5))
 def test_cut_tokens(places):
     offsets = [(0, 4), (5, 9), (9, 12)]
-    found = split_at(offsets, places)
-    check_offsets(found, 12)
-    assert {edge for pair in found for edge in pair} == {0, 4, 5, 9, 12, *places}
-    assert sum(end - start for start, end in found) == 11
+    pieces = split_at(offsets, places)
+    check_offsets(pieces, 12)
+    assert {edge for pair in pieces for edge in pair} == {0, 4, 5, 9, 12, *places}
+    assert sum(end - start for start, end in pieces) == 11
 
 
 def test_offsets_of_a_text_are_checked():

@@ -66,11 +66,11 @@ def test_vectors_have_the_geometry_of_the_scores(name, beta):
     assert np.diag(gram).mean() == pytest.approx(1.0)
     values = np.exp(beta * scores(name)) if beta else scores(name)
     apart = np.diag(values)[:, None] + np.diag(values) - 2 * values
-    found = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
+    distances = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
     # all pairs are apart by the distance of the scores, or by that and one number more
     off = ~np.eye(20, dtype=bool)
-    slope, constant = np.polyfit(apart[off], found[off], 1)
-    np.testing.assert_allclose(found[off], slope * apart[off] + constant, atol=1e-9)
+    slope, constant = np.polyfit(apart[off], distances[off], 1)
+    np.testing.assert_allclose(distances[off], slope * apart[off] + constant, atol=1e-9)
     assert constant == pytest.approx(0, abs=1e-9) or name.startswith("PAM")
     np.testing.assert_allclose(vectors["B"], (vectors["N"] + vectors["D"]) / 2)
     np.testing.assert_allclose(vectors["X"], table.mean(axis=0), atol=1e-12)
@@ -90,9 +90,9 @@ def test_properties_are_standardized():
 
 
 def test_columns_follow_features_with_values():
-    found = extract("blosum62", ("K", "buried"))
-    assert found["column1=buried"] == 1.0
-    assert found["like=K"] == blosum62("K")["like=K"]
+    features = extract("blosum62", ("K", "buried"))
+    assert features["column1=buried"] == 1.0
+    assert features["like=K"] == blosum62("K")["like=K"]
 
 
 @pytest.mark.parametrize("features", ["physicochemical", "blosum62"])
@@ -109,9 +109,9 @@ def test_kmers_by_counting():
     sequence = "MKKLMKV"
     expected = kmers(sequence, k=3, mismatches=1)
     assert len(expected) == len(sequence)
-    for i, found in enumerate(expected):
+    for i, features in enumerate(expected):
         word = "".join(sequence[j] if 0 <= j < len(sequence) else "_" for j in range(i - 1, i + 2))
-        assert found == [word, "?" + word[1:], word[0] + "?" + word[2], word[:2] + "?"]
+        assert features == [word, "?" + word[1:], word[0] + "?" + word[2], word[:2] + "?"]
     # the inner product counts how alike two words are: equal, or equal up to a mismatch
     shared = [len(set(expected[1]) & set(other)) for other in expected]
     assert (shared[1], shared[5]) == (4, 1)  # MKK with itself, and with MKV
@@ -124,12 +124,12 @@ def test_moments_by_their_definition():
 
     values = np.random.RandomState(0).normal(size=12)
     for side, angle in ((3, 100), (5, 170)):
-        found = _moment(values, side, angle)
+        moments = _moment(values, side, angle)
         for t in range(12):
             near = range(max(0, t - side), min(12, t + side + 1))
             mean = np.mean(values[list(near)])
             total = sum((values[j] - mean) * np.exp(1j * np.deg2rad(angle) * (j - t)) for j in near)
-            assert found[t] == pytest.approx(abs(total) / len(near))
+            assert moments[t] == pytest.approx(abs(total) / len(near))
 
 
 def test_an_amphipathic_helix_has_a_large_moment():

@@ -59,8 +59,8 @@ def expanded(template: Template, sentences) -> list[list[list[str]]]:
 def naive(line: str, sentence, position: int) -> str:
     """A line at a position as CRF++ expands it: %x[row,col] by cells, or marks past the ends."""
 
-    def cell(found):
-        at, column = position + int(found[1]), int(found[2])
+    def cell(match):
+        at, column = position + int(match[1]), int(match[2])
         if at < 0:
             return f"_B{at}"
         if at >= len(sentence):
@@ -181,10 +181,10 @@ def test_expressions_are_those_of_wapiti(start, inner, end, words):
     expression = start + inner + end
     template = Template(f'U0:%m[0,0,"{expression}"]\nU1:%t[0,0,"{expression}"]\nU2:%M[0,0,"{expression}"]\nB')
     parts, tests, lower = (line[0] for line in expanded(template, [words]))
-    found = [naive_match(expression, word) for word in words]
-    assert parts == [f"U0:{part or ''}" for part in found]
-    assert tests == [f"U1:{'false' if part is None else 'true'}" for part in found]
-    assert lower == [f"U2:{(part or '').lower()}" for part in found]
+    matched = [naive_match(expression, word) for word in words]
+    assert parts == [f"U0:{part or ''}" for part in matched]
+    assert tests == [f"U1:{'false' if part is None else 'true'}" for part in matched]
+    assert lower == [f"U2:{(part or '').lower()}" for part in matched]
 
 
 PYTHON_CLASSES = {
@@ -208,9 +208,9 @@ PYTHON_CLASSES = {
 def test_expressions_find_what_a_backtracking_search_finds_first(start, items, end, text):
     expression = start + "".join(map("".join, items)) + end
     python = "".join(PYTHON_CLASSES.get(atom, atom) + repeat.replace("*", "*?") for atom, repeat in items)
-    found = re.compile((r"\A" if start else "") + python + (r"\Z" if end else ""), re.DOTALL).search(text)
+    match = re.compile((r"\A" if start else "") + python + (r"\Z" if end else ""), re.DOTALL).search(text)
     for search in (Expression(expression).search, Expression(expression)._linear_search):
-        assert search(text) == (None if found is None else found.group())
+        assert search(text) == (None if match is None else match.group())
 
 
 @pytest.mark.parametrize("expression", [".*" * 40 + "b$", "a?" * 40 + "a" * 40 + "b", r"\w*\a*" * 20 + "-"])

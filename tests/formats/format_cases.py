@@ -118,21 +118,21 @@ def datasets(
     draw, observations, labels=labels, shape: str = "sequence", labelled: bool | None = None
 ) -> Dataset:
     """Records of one shape; all with labels or none."""
-    found = draw(st.lists(structures_of(observations, shape), min_size=1, max_size=4))
+    structures = draw(st.lists(structures_of(observations, shape), min_size=1, max_size=4))
     if labelled is None:
         labelled = draw(st.booleans())
     return Dataset(
         [
             Record(x, draw(st.lists(labels, min_size=len(x), max_size=len(x))) if labelled else None)
-            for x in found
+            for x in structures
         ]
     )
 
 
-def assert_same(found: Dataset, expected: Dataset) -> None:
+def assert_same(actual: Dataset, expected: Dataset) -> None:
     """Equal structures and labels."""
-    assert len(found) == len(expected)
-    for a, b in zip(found.records, expected.records, strict=True):
+    assert len(actual) == len(expected)
+    for a, b in zip(actual.records, expected.records, strict=True):
         assert a.structure == b.structure
         assert a.labels == b.labels
 

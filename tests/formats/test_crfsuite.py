@@ -35,9 +35,9 @@ items = st.lists(names, max_size=4) | st.dictionaries(names, st.floats(-1e9, 1e9
 @PROPERTY
 @given(datasets(items, labels, labelled=True))
 def test_what_is_written_is_read_back(data):
-    found = crfsuite.read(crfsuite.write(data.records), "x")
-    assert [x.observations for x in found.X] == [x.observations for x in data.X]
-    assert found.y == data.y
+    reread = crfsuite.read(crfsuite.write(data.records), "x")
+    assert [x.observations for x in reread.X] == [x.observations for x in data.X]
+    assert reread.y == data.y
 
 
 @pytest.mark.parametrize(

@@ -106,12 +106,12 @@ def test_texts_that_are_missing_or_others(document, tmp_path):
 )
 def test_what_is_left_has_no_cycle_and_every_edge_left_out_closes_one(case):
     nodes, edges = case
-    kept = without_cycles(nodes, edges)
-    Dag(["x"] * nodes, kept)
-    assert set(kept) <= edges
-    for parent, child in edges - set(kept):
+    remaining = without_cycles(nodes, edges)
+    Dag(["x"] * nodes, remaining)
+    assert set(remaining) <= edges
+    for parent, child in edges - set(remaining):
         with pytest.raises(DataError):
-            Dag(["x"] * nodes, sorted({*kept, (parent, child)}))
+            Dag(["x"] * nodes, sorted({*remaining, (parent, child)}))
 
 
 @FEWER

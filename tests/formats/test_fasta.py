@@ -57,7 +57,7 @@ def test_no_labels():
     assert read(">a\nACGT\nA\n").y is None
 
 
-def test_a_broken_label_line_is_never_taken_for_residues():
+def test_a_broken_label_line_is_never_read_as_residues():
     with pytest.raises(DataError, match=r"f.fasta:6: 1 labels for 2 residues"):
         read(">p1\nMKVLA\nCHHHC\n>p2\nMK\nC\n")
     with pytest.raises(DataError, match=r"f.fasta:3: 3 labels for 2 residues"):
@@ -131,22 +131,22 @@ SETS = (
 @PROPERTY
 @given(st.data())
 def test_whatever_is_written_reads_back(data):
-    """With no more said than the mark; also after files read in any form, by any mark."""
+    """With no option but the mark; also after files read in any form, by any mark."""
     labels = st.sampled_from(data.draw(st.sampled_from(SETS)))
-    given = data.draw(datasets(residues, labels))
+    dataset = data.draw(datasets(residues, labels))
     if form := data.draw(st.sampled_from(["", *fasta.MODES[1:]])):  # rows as that form leaves them
         mark = data.draw(st.sampled_from(MARKS))
-        plain = [Record(record.structure, ["O"] * len(record.structure)) for record in given.records]
+        plain = [Record(record.structure, ["O"] * len(record.structure)) for record in dataset.records]
         rows = read(fasta.write(plain, labels=form, mark=mark), labels=form, mark=mark).records
-        for record, found in zip(given.records, rows, strict=True):
-            record.rows = found.rows
-    text, words = attempt(fasta.write, given.records)
+        for record, pssm in zip(dataset.records, rows, strict=True):
+            record.rows = pssm.rows
+    text, words = attempt(fasta.write, dataset.records)
     if text is None:
         assert "neither 'site' nor 'O'" in words or "one character" in words
         return
-    mark = next((record.rows.mark for record in given.records if record.rows), "#")
+    mark = next((record.rows.mark for record in dataset.records if record.rows), "#")
     again = read(text, mark=mark)
-    assert_same(again, given)
+    assert_same(again, dataset)
     assert fasta.write(again.records) == text
 
 

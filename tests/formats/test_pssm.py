@@ -112,7 +112,7 @@ labels = st.one_of(st.none(), st.text("HEC01 é", min_size=1).filter(lambda t: t
 def test_vectors_of_other_formats_survive(matrices, drawn):
     X = [Sequence([np.array(v, dtype=float) for v in one]) for one in matrices]
     y = [drawn.draw(st.lists(labels, min_size=len(x), max_size=len(x))) for x in X]
-    records = [Record(x, list(own)) for x, own in zip(X, y, strict=True)]
+    records = [Record(x, list(row)) for x, row in zip(X, y, strict=True)]
     again = pssm.read(pssm.write(records), "again")
     assert [[v.tolist() for v in x.observations] for x in again.X] == [
         [[float(value) for value in v] for v in one] for one in matrices

@@ -91,18 +91,18 @@ def test_standard_streams(monkeypatch, name):
 class Raw(io.RawIOBase):
     """A raw stream that writes a few bytes at a time until it is full, like a disk."""
 
-    def __init__(self, at_once: int, room: int) -> None:
-        self.at_once, self.room, self.data = at_once, room, b""
+    def __init__(self, at_once: int, capacity: int) -> None:
+        self.at_once, self.capacity, self.data = at_once, capacity, b""
 
     def writable(self) -> bool:
         return True
 
     def write(self, data) -> int | None:
-        if len(self.data) == self.room:
+        if len(self.data) == self.capacity:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        taken = bytes(data[: min(self.at_once, self.room - len(self.data))])
-        self.data += taken
-        return len(taken) if taken else None
+        written = bytes(data[: min(self.at_once, self.capacity - len(self.data))])
+        self.data += written
+        return len(written) if written else None
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 1000])

@@ -28,10 +28,10 @@ def annotated(draw, with_breaks: bool = True) -> Record:
     if not with_breaks:
         content = content.replace("\n", "n").replace("\r", "r")
     edges = sorted(draw(st.sets(st.integers(0, len(content)), max_size=6)))
-    found = [(a, b, draw(kinds)) for a, b in zip(edges[::2], edges[1::2], strict=False)]
+    ranges = [(a, b, draw(kinds)) for a, b in zip(edges[::2], edges[1::2], strict=False)]
     cut = spans.split_at(spans.tokenize(content), edges)
-    found = [span for span in found if any(span[0] <= a and b <= span[1] for a, b in cut)]
-    return labelled_record(content, found, "IOB2")
+    ranges = [span for span in ranges if any(span[0] <= a and b <= span[1] for a, b in cut)]
+    return labelled_record(content, ranges, "IOB2")
 
 
 @pytest.mark.parametrize("name", [*SPAN_FORMATS, "jsonl"])
@@ -75,14 +75,14 @@ def test_texts_come_back_from_conllu(record, start):
 
 def test_ranges_of_tokens_that_do_not_fit_the_text():
     line = "1\tAna\t_\tX\t_\t_\t0\t_\t_\tTokenRange={}\n\n"
-    for comment, place, found in [
+    for comment, place, content in [
         ("# text = So Ana\n", "13:16", Text("So Ana", [(3, 6)], 10)),
         ("# text = So Ana\n", "2:5", None),
         ("# text = So Ana\n", "13:17", None),
         ("# text = So Ana\n", "x", None),
         ("", "0:3", None),
     ]:
-        assert conllu.read(comment + line.format(place), "f").records[0].text == found
+        assert conllu.read(comment + line.format(place), "f").records[0].text == content
 
 
 @pytest.mark.parametrize("name", SPAN_FORMATS)

@@ -140,9 +140,9 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     expected = pushed(encoded, kernel, seed=3)
     monkeypatch.setattr("fuda.functions.windows._ENTRIES", 7)
     monkeypatch.setattr("fuda.functions.windows._TABLE_ENTRIES", 11)
-    found = pushed(encoded, kernel, seed=3)
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-12)
-    np.testing.assert_allclose(found.function().of(encoded), expected.scores, atol=1e-12)
+    actual = pushed(encoded, kernel, seed=3)
+    np.testing.assert_allclose(actual.scores, expected.scores, atol=1e-12)
+    np.testing.assert_allclose(actual.function().of(encoded), expected.scores, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1 << 20, 8 * 29 * 5, 8 * 29, 1])

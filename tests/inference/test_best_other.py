@@ -12,7 +12,7 @@ from fuda.inference import Graph
 from fuda.inference.best_other import best_others
 
 
-def found(corpus, right, loss):
+def most_violated(corpus, right, loss):
     graph = Graph(corpus.offsets, corpus.parents, corpus.order)
     labels, excess = np.empty(len(right), dtype=np.int64), np.empty(len(graph))
     forest = graph.forest((0, len(graph)))
@@ -38,7 +38,7 @@ def test_the_best_of_all_others(seed, size, lengths, chain, integers, best, resc
         tops = [oracles.all_labelings(*structure)[0][0] for structure in corpus.structures()]
         right = np.concatenate(tops).astype(np.int64)
     loss = rng.integers(0, 3, len(right)).astype(float) if rescaled else np.empty(0)
-    labels, excess = found(corpus, right, loss)
+    labels, excess = most_violated(corpus, right, loss)
     for i, (parents, scores, transitions) in enumerate(corpus.structures()):
         nodes = slice(*corpus.offsets[i : i + 2])
         losses = loss[nodes] if rescaled else np.zeros(len(parents))
@@ -61,6 +61,6 @@ def test_where_all_score_alike_one_label_differs():
     corpus = oracles.random_corpus(np.random.default_rng(0), [5, 4], 3)
     corpus.scores[:], corpus.transitions[:] = 0.0, 0.0
     right = np.array([2, 1, 0, 2, 1, 0, 0, 1, 2])
-    labels, excess = found(corpus, right, np.empty(0))
+    labels, excess = most_violated(corpus, right, np.empty(0))
     assert excess.tolist() == [0.0, 0.0]
     assert [(labels[nodes] != right[nodes]).sum() for nodes in (slice(0, 5), slice(5, 9))] == [1, 1]

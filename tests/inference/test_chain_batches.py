@@ -121,7 +121,7 @@ def test_bits_do_not_depend_on_lanes_and_neighbours(loss, labels):
     batch = Batch(random, random.integers(1, 30, size=21), labels, 2, scale=2.0)
     value, *gradients, _ = batch.lanes(*loss)
     alone = [batch.lanes(*loss, chosen=np.array([i])) for i in range(21)]
-    assert value == pytest.approx(sum(found[0] for found in alone), rel=1e-15)
+    assert value == pytest.approx(sum(part[0] for part in alone), rel=1e-15)
     for together, *parts in zip(gradients, *([table, pairs] for _, table, pairs, _ in alone), strict=True):
         np.testing.assert_array_equal(sum(parts), together)
 

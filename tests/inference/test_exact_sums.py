@@ -29,10 +29,10 @@ def test_neither_order_nor_division_matters(terms, random, parts):
 def test_what_is_lost_is_below_the_last_digit_of_the_bound(terms):
     bound = sum(map(abs, terms)) + 1e-3
     by, unit = rounder(bound), 2.0 ** (math.ceil(math.log2(bound)) - 52)
-    found = rounded(np.array(terms), by)
-    assert (2 * found / unit == np.rint(2 * found / unit)).all()
-    assert np.abs(found - terms).max() <= unit
-    assert [rounded_number(x, by) for x in terms] == found.tolist()
+    result = rounded(np.array(terms), by)
+    assert (2 * result / unit == np.rint(2 * result / unit)).all()
+    assert np.abs(result - terms).max() <= unit
+    assert [rounded_number(x, by) for x in terms] == result.tolist()
 
 
 def test_nothing_is_rounded_by_0():

@@ -18,11 +18,11 @@ from oracles import random_corpus
 
 def ancestors(parents, t, order) -> list[int]:
     """The nearest ancestors of a node, at most `order`, nearest first."""
-    found = []
-    while parents[t] >= 0 and len(found) < order:
+    nearest = []
+    while parents[t] >= 0 and len(nearest) < order:
         t = parents[t]
-        found.append(t)
-    return found
+        nearest.append(t)
+    return nearest
 
 
 def gram(grams, order, context, label) -> float:

@@ -28,9 +28,11 @@ def spread(corpus, labels, weights):
     st.booleans(),
     st.sampled_from([0.5, 3.0, 20.0]),
 )
-def test_conditioning_on_each_label(seed, lengths, size, chain, own_matrices, scale):
+def test_conditioning_on_each_label(seed, lengths, size, chain, matrix_per_edge, scale):
     random = np.random.default_rng(seed)
-    corpus = oracles.random_corpus(random, lengths, size, chain=chain, own_matrices=own_matrices, scale=scale)
+    corpus = oracles.random_corpus(
+        random, lengths, size, chain=chain, matrix_per_edge=matrix_per_edge, scale=scale
+    )
     labels = random.integers(size, size=corpus.offsets[-1])
     weights = random.choice([0.0, 1.0, 2.5], size=corpus.offsets[-1])
     labels[weights == 0] = -1  # not looked at

@@ -36,19 +36,19 @@ def by_hand(scores, i, allow=lambda roles: True):
     """Probabilities of segmentations of one sequence, and log Z."""
     listed = all_scored(scores, i, allow)
     log_z = logsumexp([value for value, _ in listed])
-    return log_z, [(np.exp(value - log_z), found) for value, found in listed]
+    return log_z, [(np.exp(value - log_z), segments) for value, segments in listed]
 
 
 @given(problems)
 @settings(max_examples=60)
 def test_expectations_are_those_of_all_segmentations(scores):
-    found = expectations(scores)
+    sums = expectations(scores)
     inside, first, last, single = (np.zeros_like(scores.inside) for _ in range(4))
     lengths, pairs = np.zeros_like(scores.lengths), np.zeros_like(scores.transitions)
     joins, texts = np.zeros_like(scores.joins), np.zeros_like(scores.texts)
     for i, begin in enumerate(scores.offsets[:-1].tolist()):
         log_z, listed = by_hand(scores, i)
-        assert found.log_z[i] == pytest.approx(log_z, abs=1e-9, rel=1e-12)
+        assert sums.log_z[i] == pytest.approx(log_z, abs=1e-9, rel=1e-12)
         for p, segments in listed:
             for kind, s, e in segments:
                 inside[begin + s : begin + e, kind] += p
@@ -64,10 +64,10 @@ def test_expectations_are_those_of_all_segmentations(scores):
             for (a, *_), (b, *_) in pairwise(segments):
                 pairs[a, b] += p
     expected = inside, first, last, single, lengths, pairs, joins
-    for ours, theirs in zip(found[1:-1], expected, strict=True):
+    for ours, theirs in zip(sums[1:-1], expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
-    np.testing.assert_allclose(found.texts[:-1], texts[:-1], atol=1e-9)
-    np.testing.assert_allclose(log_partition(scores), found.log_z, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.texts[:-1], texts[:-1], atol=1e-9)
+    np.testing.assert_allclose(log_partition(scores), sums.log_z, rtol=1e-12, atol=1e-12)
 
 
 @given(problems, st.sampled_from([1e-6, 0.05, 0.3]))
@@ -78,10 +78,10 @@ def test_likely_segments_are_those_of_all_segmentations(scores, least):
         for p, segments in by_hand(scores, i)[1]:
             for segment in segments:
                 p_of[segment] += p
-        found = {(kind, s, e): p for kind, s, e, p in listed}
-        assert len(found) == len(listed)
-        for segment in found.keys() | {segment for segment, p in p_of.items() if p > least * (1 + 1e-6)}:
-            assert found[segment] == pytest.approx(p_of[segment], abs=1e-9)
+        likely = {(kind, s, e): p for kind, s, e, p in listed}
+        assert len(likely) == len(listed)
+        for segment in likely.keys() | {segment for segment, p in p_of.items() if p > least * (1 + 1e-6)}:
+            assert likely[segment] == pytest.approx(p_of[segment], abs=1e-9)
 
 
 @given(problems, st.integers(1, 30))
@@ -93,10 +93,10 @@ def test_the_n_best_are_the_first_of_all(scores, n):
         np.testing.assert_allclose(
             [value for _, value in listed], [value for value, _ in everything[:n]], rtol=1e-12, atol=1e-9
         )
-        value_of = {tuple(roles(size, found)): value for value, found in everything}
-        assert len({tuple(own) for own, _ in listed}) == len(listed)
-        for own, value in listed:
-            assert value_of[tuple(own)] == pytest.approx(value, abs=1e-9, rel=1e-12)
+        value_of = {tuple(roles(size, segments)): value for value, segments in everything}
+        assert len({tuple(labels) for labels, _ in listed}) == len(listed)
+        for labels, value in listed:
+            assert value_of[tuple(labels)] == pytest.approx(value, abs=1e-9, rel=1e-12)
 
 
 LABELS = {
@@ -122,8 +122,8 @@ def test_known_labels_leave_what_agrees_with_them(scheme, seed, data):
     for i, (a, b) in enumerate(pairwise(scores.offsets)):
         one = scores._replace(offsets=np.array([a, b]))
 
-        def agrees(own, known=known[a:b]):
-            named = of_role[own]
+        def agrees(role, known=known[a:b]):
+            named = of_role[role]
             return bool((named >= 0).all() and ((known < 0) | (named == known)).all())
 
         # labels that there are none for are not forbidden by the limits, but by the model
@@ -137,7 +137,7 @@ def test_known_labels_leave_what_agrees_with_them(scheme, seed, data):
         assert log_partition(one, limits)[0] == pytest.approx(logsumexp([value for value, _ in listed]))
         assert nbest(one, 1, limits)[0][0][1] == pytest.approx(listed[0][0])
         marginals = expectations(one, limits)
-        p = sum(np.exp(value - marginals.log_z[0]) for value, own in listed if own[0][0] == 0)
+        p = sum(np.exp(value - marginals.log_z[0]) for value, role in listed if role[0][0] == 0)
         assert marginals.inside[a, 0] == pytest.approx(p, abs=1e-9)
 
 
@@ -161,17 +161,17 @@ def test_with_chunks_of_one_node_it_is_a_chain(seed, sizes, kinds):
     scores.transitions[np.diag_indices(kinds)] = -np.inf
     weights = np.ones(len(sizes))
     log_z, nodes, pairs = chain_expectations(Graph(scores.offsets), scores.inside, transitions, weights)
-    found = expectations(scores)
-    np.testing.assert_allclose(found.log_z, log_z, rtol=1e-12)
-    np.testing.assert_allclose(found.inside, nodes, atol=1e-12)
-    np.testing.assert_allclose(found.transitions + np.diag(found.joins), pairs, atol=1e-12)
+    sums = expectations(scores)
+    np.testing.assert_allclose(sums.log_z, log_z, rtol=1e-12)
+    np.testing.assert_allclose(sums.inside, nodes, atol=1e-12)
+    np.testing.assert_allclose(sums.transitions + np.diag(sums.joins), pairs, atol=1e-12)
 
 
 @pytest.mark.parametrize("part", ["inside", "first", "last", "lengths", "transitions", "joins", "texts"])
 def test_expectations_are_derivatives(part):
     scores = random_scores(np.random.default_rng(3), [5, 3], 3, 3)
     weights = np.array([0.5, 2.0])
-    found = getattr(expectations(scores, weights=weights), part)
+    derivative = getattr(expectations(scores, weights=weights), part)
     values = getattr(scores, part)
     by_node = (
         np.repeat(weights, np.diff(scores.offsets))[:, None] if part in ("inside", "first", "last") else 1.0
@@ -185,18 +185,18 @@ def test_expectations_are_derivatives(part):
             values[at] += step
             ends.append(float(log_partition(scores) @ weights))
             values[at] -= step
-        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx((found * by_node)[at], abs=1e-7)
+        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx((derivative * by_node)[at], abs=1e-7)
 
 
 @pytest.mark.parametrize("scale", [1e3, 1e6, 1e12])
 def test_extreme_scores_stay_finite(scale):
     scores = random_scores(np.random.default_rng(5), [6, 9, 1], 3, 4, scale)
-    found = expectations(scores)
-    assert all(np.isfinite(part).all() for part in found)
+    sums = expectations(scores)
+    assert all(np.isfinite(part).all() for part in sums)
     # As exact as sums are.
-    np.testing.assert_allclose(found.inside.sum(axis=1), 1.0, atol=scale * 1e-14)
+    np.testing.assert_allclose(sums.inside.sum(axis=1), 1.0, atol=scale * 1e-14)
     best = [listed[0][1] for listed in nbest(scores, 1)]
-    np.testing.assert_allclose(found.log_z, best, rtol=1e-6)
+    np.testing.assert_allclose(sums.log_z, best, rtol=1e-6)
 
 
 def test_no_result_depends_on_the_number_of_threads():
@@ -208,6 +208,6 @@ def test_no_result_depends_on_the_number_of_threads():
 
 def test_long_sequences():
     scores = random_scores(np.random.default_rng(7), [30_000], 2, 12)
-    found = expectations(scores)
-    np.testing.assert_allclose(found.inside.sum(axis=1), 1.0, atol=1e-9)
-    assert nbest(scores, 1)[0][0][1] < found.log_z[0]
+    sums = expectations(scores)
+    np.testing.assert_allclose(sums.inside.sum(axis=1), 1.0, atol=1e-9)
+    assert nbest(scores, 1)[0][0][1] < sums.log_z[0]

@@ -149,13 +149,13 @@ def test_over_a_window_inner_products_add():
     types = kernel.inners(p, p)
     inners = [sum(inner[np.ix_(column, column)] for column in rows.T) for inner in types]
     norms = [sum(norm[column] for column in rows.T) for norm in kernel.norms(p)]
-    found = kernel.evaluate(inners, [norm[:, None] for norm in norms], norms)
+    actual = kernel.evaluate(inners, [norm[:, None] for norm in norms], norms)
     table = encoded.tables[0].matrix.toarray()
     stacked = np.hstack([table[column] for column in rows.T])
     dots = (stacked @ stacked.T + 1) ** 2
     expected = dots / np.sqrt(np.outer(np.diag(dots), np.diag(dots)))
     agree = (rows[:, None, :] == rows[None, :, :]).sum(axis=2)
-    np.testing.assert_allclose(found, expected + agree, atol=1e-12)
+    np.testing.assert_allclose(actual, expected + agree, atol=1e-12)
 
 
 def test_words_not_seen_in_training_keep_their_whole_norm():
@@ -264,7 +264,7 @@ def test_parameters_are_reached_through_the_algebra():
         (Precomputed([[1.0, 0.5], [0.2, 1.0]]), "gives 0.5 for id 0 and id 1, but 0.2 the other way"),
     ],
 )
-def test_what_is_no_kernel_is_said(value, message):
+def test_what_is_not_a_kernel_is_refused(value, message):
     with pytest.raises(DataError, match=message):
         as_kernel(value)
 
@@ -278,7 +278,7 @@ def test_what_is_no_kernel_is_said(value, message):
         (lambda a, b: -1.0, "gives -1.0 for the observation of Ana with itself"),
     ],
 )
-def test_a_kernel_that_is_none_on_the_data_is_said(function, message):
+def test_a_kernel_that_is_not_one_on_the_data_is_refused(function, message):
     p = points_of(["Ana", "Bo"])
     with pytest.raises(DataError, match=message):
         check_kernel(Function(function), p, lambda i: p.observations[i])
@@ -298,7 +298,7 @@ def test_a_kernel_that_is_none_on_the_data_is_said(function, message):
         {"type": "Function", "function": "os.system"},
     ],
 )
-def test_what_describes_no_kernel_is_said(value):
+def test_what_describes_no_kernel_is_refused(value):
     with pytest.raises(DataError):
         from_json(value)
 
@@ -397,7 +397,7 @@ def test_kernels_are_parsed_from_short_texts():
         ("linear" + ".normalized()" * 3000, "nested|is not an expression"),
     ],
 )
-def test_what_is_no_text_of_a_kernel_is_said(text, message):
+def test_what_is_not_the_text_of_a_kernel_is_refused(text, message):
     with pytest.raises(DataError, match=message):
         parse_kernel(text)
 

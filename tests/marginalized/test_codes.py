@@ -52,14 +52,14 @@ def test_codes_of_sources_come_first(monkeypatch):
         return codes.Types(kernel, Points(sp.csr_matrix(rows), ids, np.zeros(len(rows)), [None] * len(rows)))
 
     sources = types(rng.integers(0, 2, (100, 3)), 0)
-    found = [
+    numbered = [
         codes.Codes(sources, types(rng.integers(0, top, (80, 3)), 100), frequent=[3, 7]) for top in (2, 3)
     ]
-    assert all(one.is_shared for one in found)
-    assert found[0].counts < found[1].counts
-    np.testing.assert_array_equal(*(one.sources for one in found))
-    assert found[0].sources[[3, 7]].tolist() == [0, 1]
-    assert sorted({*found[0].sources.tolist()}) == list(range(found[0].sources.max() + 1))
+    assert all(one.is_shared for one in numbered)
+    assert numbered[0].counts < numbered[1].counts
+    np.testing.assert_array_equal(*(one.sources for one in numbered))
+    assert numbered[0].sources[[3, 7]].tolist() == [0, 1]
+    assert sorted({*numbered[0].sources.tolist()}) == list(range(numbered[0].sources.max() + 1))
 
 
 def test_values_of_observations_are_kept_for_the_next_sentence():

@@ -48,20 +48,20 @@ def test_shares_add_up_to_the_score(shape, parameters) -> None:
     scores = model.decision_scores([x])[0]
     count = len(model.support_)
     for node in range(len(x)):
-        found = model.explain(x, node, top=count)
+        explanation = model.explain(x, node, top=count)
         order = np.argsort(-scores[node], kind="stable")
-        assert [found.chosen.label, found.rival.label] == [model.classes_[k] for k in order[:2]]
-        for verdict in (found.chosen, found.rival):
+        assert [explanation.chosen.label, explanation.rival.label] == [model.classes_[k] for k in order[:2]]
+        for verdict in (explanation.chosen, explanation.rival):
             assert len(verdict.voices) == count
             assert verdict.others == verdict.other_count == 0
             assert sum(voice.share for voice in verdict.voices) == pytest.approx(verdict.score, rel=1e-12)
         # Scaled scores are divided by a power of 2, so their ratio is what can be compared.
-        ratio = found.rival.score * scores[node, order[0]]
-        assert ratio == pytest.approx(found.chosen.score * scores[node, order[1]], rel=1e-9)
+        ratio = explanation.rival.score * scores[node, order[0]]
+        assert ratio == pytest.approx(explanation.chosen.score * scores[node, order[1]], rel=1e-9)
         if not parameters:
-            assert found.chosen.score == pytest.approx(scores[node].max(), rel=1e-9)
+            assert explanation.chosen.score == pytest.approx(scores[node].max(), rel=1e-9)
         few = model.explain(x, node, top=1).chosen
-        assert few.voices[0] == found.chosen.voices[0]
+        assert few.voices[0] == explanation.chosen.voices[0]
         assert few.voices[0].share + few.others == pytest.approx(few.score, rel=1e-9)
         assert few.other_count == count - 1
 
@@ -70,10 +70,10 @@ def test_shares_add_up_to_the_score(shape, parameters) -> None:
 def test_a_share_is_the_kernel_times_alpha(shape) -> None:
     X, x = SHAPES[shape], NEW[shape]
     model = MarginalizedSVM(features="word", kernel=Polynomial(2).normalized()).fit(X, Y)
-    found = model.explain(x, 3, top=100)
+    explanation = model.explain(x, 3, top=100)
     support = {(p.structure, p.node): p.alpha for p in model.support_}
     structures = model.support_structures_
-    for verdict in (found.chosen, found.rival):
+    for verdict in (explanation.chosen, explanation.rival):
         k = model.classes_.tolist().index(verdict.label)
         assert {(v.structure, v.node) for v in verdict.voices} == set(support)
         assert [abs(v.share) for v in verdict.voices] == sorted(abs(v.share) for v in verdict.voices)[::-1]
@@ -94,16 +94,16 @@ def test_a_share_is_the_kernel_times_alpha(shape) -> None:
 def test_a_match_is_the_stretch_that_carries_half_of_the_kernel() -> None:
     model = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=3.0)
     model.fit([list("uabcv"), list("wxyz")], [list("NNVNN"), list("NNNN")])
-    found = model.explain(list("pabcq"), 2)
-    assert found.chosen.label == "V"
-    voice = found.chosen.voices[0]
+    explanation = model.explain(list("pabcq"), 2)
+    assert explanation.chosen.label == "V"
+    voice = explanation.chosen.voices[0]
     assert (voice.structure, voice.node, voice.observation, voice.label) == (0, 2, "b", "V")
     # u = 1 + c²k with c²k = 9 / 2: the neighbours take part in 4.5 / 5.5 of κ; beyond them
     # nothing agrees.
     assert voice.match == [(1, 1), (2, 2), (3, 3)]
     assert voice.matched == ["a", "b", "c"]
-    assert "a [b] c  (structure 0, node 2)" in str(found)
-    assert str(found).startswith("node 2, b: V, not N\n +127.6172  score: 63.81, not -63.81\n")
+    assert "a [b] c  (structure 0, node 2)" in str(explanation)
+    assert str(explanation).startswith("node 2, b: V, not N\n +127.6172  score: 63.81, not -63.81\n")
     narrow = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=1.0)
     narrow.fit([list("uabcv"), list("wxyz")], [list("NNVNN"), list("NNNN")])
     assert narrow.explain(list("pabcq"), 2).chosen.voices[0].match == [(2, 2)]  # now in 1 / 3 of κ
@@ -112,31 +112,31 @@ def test_a_match_is_the_stretch_that_carries_half_of_the_kernel() -> None:
 def test_matches_of_trees_and_dags_grow_along_edges() -> None:
     tree = Tree(list("rabc"), [-1, 0, 0, 2])
     dag = Dag(list("rabc"), [(0, 1), (0, 2), (2, 3), (1, 3)])
-    wanted = {"tree": [(0, 0), (1, 1), (2, 2), (3, 3)], "dag": [(0, 0), (2, 2), (3, 3)]}
+    expected = {"tree": [(0, 0), (1, 1), (2, 2), (3, 3)], "dag": [(0, 0), (2, 2), (3, 3)]}
     for x in (tree, dag):
         model = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=4.0)
         model.fit([x, type(x)(list("uvwx"), x.heads if x is tree else x.edges)], [list("NNVN"), list("NNNN")])
         voice = model.explain(x, 2).chosen.voices[0]
         assert (voice.structure, voice.node) == (0, 2)
-        assert voice.match == wanted[x.shape]
+        assert voice.match == expected[x.shape]
 
 
 def test_one_label_has_no_rival_and_nothing_learned_says_nothing() -> None:
     model = MarginalizedPerceptron(features="word").fit([["a", "b"]], [["N", "N"]])
-    found = model.explain(["a"], 0)
-    assert found.rival is None
-    assert (found.chosen.label, found.chosen.score, found.chosen.voices) == ("N", 0.0, [])
-    assert str(found) == "node 0, a: N; no other label is possible"
-    assert str(found.chosen) == "N: 0"
-    assert model.explain(["a"], 0) == found
+    explanation = model.explain(["a"], 0)
+    assert explanation.rival is None
+    assert (explanation.chosen.label, explanation.chosen.score, explanation.chosen.voices) == ("N", 0.0, [])
+    assert str(explanation) == "node 0, a: N; no other label is possible"
+    assert str(explanation.chosen) == "N: 0"
+    assert model.explain(["a"], 0) == explanation
 
 
 def test_models_with_arrays_as_prior_take_one_for_x() -> None:
     X = SHAPES["sequence"]
     model = MarginalizedPerceptron(features="word", prior=[np.full((len(x), 3), 1 / 3) for x in X]).fit(X, Y)
     prior = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
-    found = model.explain(["a", "b"], 1, prior=prior)
-    assert found.chosen.score == pytest.approx(model.decision_scores([["a", "b"]], [prior])[0][1].max())
+    explanation = model.explain(["a", "b"], 1, prior=prior)
+    assert explanation.chosen.score == pytest.approx(model.decision_scores([["a", "b"]], [prior])[0][1].max())
     with pytest.raises(DataError, match="fitted with priors given as arrays"):
         model.explain(["a", "b"], 1)
 

@@ -34,14 +34,14 @@ def features_of(structure) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     Nodes are listed from the root down, siblings in order.
     """
     heads = heads_of(structure)
-    found = []
+    features = []
     for size in range(1, len(heads) + 1):
         for nodes in itertools.combinations(range(len(heads)), size):
             roots = [t for t in nodes if heads[t] not in nodes]
             if len(roots) == 1:
                 walk = list(preorder(roots[0], 0, nodes, heads))
-                found.append((tuple(depth for depth, _ in walk), tuple(t for _, t in walk)))
-    return found
+                features.append((tuple(depth for depth, _ in walk), tuple(t for _, t in walk)))
+    return features
 
 
 def preorder(node, depth, nodes, heads):
@@ -86,8 +86,8 @@ def test_sum_over_all_pairs_of_features(case, mixing):
     assert labelled_kernel(*case, kernel=Delta(), mixing=mixing) == pytest.approx(expected)
     expected = truth(*case, letters, lambda y, z: 1.0 if y == z else 0.25, mixing)
     alike = Delta() * 0.75 + 0.25
-    found = labelled_kernel(*case, kernel=letters, label_kernel=alike, mixing=mixing)
-    assert found == pytest.approx(expected)
+    actual = labelled_kernel(*case, kernel=letters, label_kernel=alike, mixing=mixing)
+    assert actual == pytest.approx(expected)
 
 
 @SETTINGS
@@ -168,16 +168,16 @@ def test_numbers_past_all_doubles():
     expected = math.exp(math.log(ab) - 0.5 * (math.log(aa) + math.log(bb)))
     assert math.log10(ab) > 580
     for structures in ((a, b), [Tree(x, range(-1, len(x) - 1)) for x in (a, b)]):
-        found = labelled_kernel(*structures, y, z, kernel=Delta(), mixing=4.0, normalized=True)
-        assert found == pytest.approx(expected, rel=1e-9, abs=0.0)
+        actual = labelled_kernel(*structures, y, z, kernel=Delta(), mixing=4.0, normalized=True)
+        assert actual == pytest.approx(expected, rel=1e-9, abs=0.0)
     with pytest.raises(DataError, match=r"mixing=4 with the kernel Delta\(\).*400 nodes, passes 1e308"):
         labelled_kernel(a, b, y, z, kernel=Delta(), mixing=4.0)
 
 
 def test_labels_may_be_numbers():
     gram = [[1.0, 0.5], [0.5, 1.0]]
-    found = labelled_kernel(["a"], ["a"], [0], [1], kernel=Constant(1.0), label_kernel=Precomputed(gram))
-    assert found == pytest.approx(1.0)
+    actual = labelled_kernel(["a"], ["a"], [0], [1], kernel=Constant(1.0), label_kernel=Precomputed(gram))
+    assert actual == pytest.approx(1.0)
 
 
 BAD = [

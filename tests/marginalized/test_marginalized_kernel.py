@@ -59,10 +59,10 @@ def kernel_of(a, b, k_x, k_y, mixing, priors, gap=0.0, log=False):
 
 
 def check_against_enumeration(case):
-    found, true = kernel_of(*case), oracle.marginalized_kernel(*case)
+    actual, true = kernel_of(*case), oracle.marginalized_kernel(*case)
     size = oracle.marginalized_kernel(*case[:2], np.abs(case[2]), *case[3:])
-    assert found.shape == true.shape
-    np.testing.assert_array_less(np.abs(found - true), 1e-9 * size + 1e-300)
+    assert actual.shape == true.shape
+    np.testing.assert_array_less(np.abs(actual - true), 1e-9 * size + 1e-300)
     if (case[2] >= 0).all():
         logs = kernel_of(*case, log=True)
         np.testing.assert_allclose(np.exp(logs), true, rtol=1e-9)

@@ -39,10 +39,10 @@ def kernel_of(a, b, k_x, k_y, mixing, priors, parts):
 
 
 def check_against_enumeration(a, b, k_x, k_y, mixing, priors, parts):
-    found = kernel_of(a, b, k_x, k_y, mixing, priors, parts)
+    actual = kernel_of(a, b, k_x, k_y, mixing, priors, parts)
     true = oracle.marginalized_kernel(a, b, k_x, k_y, mixing, priors, parts=parts)
     size = oracle.marginalized_kernel(a, b, np.abs(k_x), np.abs(k_y), mixing, priors, parts=parts)
-    np.testing.assert_array_less(np.abs(found - true), 1e-9 * size + 1e-300)
+    np.testing.assert_array_less(np.abs(actual - true), 1e-9 * size + 1e-300)
 
 
 @pytest.mark.parametrize(("shape", "parts"), SHAPES_AND_PARTS)
@@ -126,13 +126,13 @@ def test_parts_without_sides_see_the_order_of_siblings_only(tree, parts):
 def test_lines_reach_siblings_and_do_not_explode():
     star = Tree(["a"] * 31, [-1, *[0] * 30])
     ones = np.ones((31, 1))
-    found = {
+    kernels = {
         parts: marginalized_kernel(star, star, kernel=Constant(), prior=(ones, ones), parts=parts)[1, 1, 0, 0]
         for parts in ("paths", "lines", "subtrees")
     }
-    assert found["paths"] == 2.0  # alone, and with the root
-    assert found["lines"] == 2.0 + 29**2  # and with the root and any sibling after it
-    assert found["subtrees"] > 1e15
+    assert kernels["paths"] == 2.0  # alone, and with the root
+    assert kernels["lines"] == 2.0 + 29**2  # and with the root and any sibling after it
+    assert kernels["subtrees"] > 1e15
 
 
 def test_the_bound_holds_for_lines():
@@ -140,11 +140,11 @@ def test_the_bound_holds_for_lines():
         tree = Tree(["a"] * len(heads), list(heads))
         ones = np.ones((len(tree), 1))
         for product in (1e-3, 1.0, 50.0):
-            found = marginalized_kernel(
+            actual = marginalized_kernel(
                 tree, tree, kernel=Constant(product), prior=(ones, ones), parts="lines", log=True
             )
             bound = pair.log_bound(pair.LINES, len(tree), len(tree), 0.0, product, product)
-            assert found.max() <= bound + 1e-9
+            assert actual.max() <= bound + 1e-9
     assert pair.plain_is_safe(pair.LINES + pair.SIDED, 5000, 5000, 0.0, 9.0, 1.0)
 
 

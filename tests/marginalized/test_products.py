@@ -33,11 +33,11 @@ def test_values_are_those_of_the_kernel_to_the_last_bit(kernel):
     rng = np.random.default_rng(0)
     rows = Types(kernel, random_points(rng, 40, 12))
     columns = Types(kernel, random_points(rng, 50, 12, 40))
-    found = products_of(kernel, rows, columns)
+    by_features = products_of(kernel, rows, columns)
     for _ in range(5):
         some, others = rng.integers(0, 40, 9), rng.integers(0, 50, 30)
         table = np.empty((9, 30))
-        fill(found, some, others, 1.7, table)
+        fill(by_features, some, others, 1.7, table)
         gram = kernel.gram(rows.points[some], columns.points[others])
         np.testing.assert_array_equal(table, gram * 1.7)
 

@@ -75,11 +75,11 @@ def test_logarithms_equal_those_of_whole_numbers(size, least):
         weight = 9 * gram[np.ix_(a.observations, b.observations)].astype(object)
         true = weight * oracle.exact_kappa(a, b, weight, gap)
         priors = np.ones((len(a), 1)), np.ones((len(b), 1))
-        found = marginalized_kernel(
+        actual = marginalized_kernel(
             a, b, kernel=Precomputed(gram), mixing=3.0, prior=priors, gap=gap, log=True
         )[:, :, 0, 0]
         expected = np.array([math.log(x) if x else -math.inf for x in true.ravel()]).reshape(true.shape)
-        np.testing.assert_allclose(found, expected, rtol=1e-13)
+        np.testing.assert_allclose(actual, expected, rtol=1e-13)
         largest.append(expected.max())
     assert size == 5 or sum(x > 710 for x in largest) >= 3  # past all doubles
 
@@ -90,7 +90,7 @@ def test_a_long_sentence_against_itself():
     words = ["".join(rng.choice(letters, rng.integers(1, 4))) for _ in range(1238)]
     prior = np.full((1238, 2), 0.5)
     settings = {"kernel": Polynomial(2), "mixing": 3.0, "prior": (prior, prior), "features": "spelling"}
-    found = marginalized_kernel(words, words, log=True, **settings)
+    actual = marginalized_kernel(words, words, log=True, **settings)
 
     encoded = WindowEncoder("spelling", 0).fit([Sequence(words)])
     types = encoded.corpus.types
@@ -99,8 +99,8 @@ def test_a_long_sentence_against_itself():
     down = _log_runs(log_weight[::-1, ::-1] - math.log(2))[::-1, ::-1]
     expected = log_weight + up + down - math.log(4)
     for label in range(2):
-        np.testing.assert_allclose(found[:, :, label, label], expected, rtol=1e-12)
-    assert (found[:, :, 0, 1] == -np.inf).all()
+        np.testing.assert_allclose(actual[:, :, label, label], expected, rtol=1e-12)
+    assert (actual[:, :, 0, 1] == -np.inf).all()
     assert expected.max() > 2000
     with pytest.raises(DataError, match=r"mixing=3 with the kernel Polynomial\(degree=2\).*log=True"):
         marginalized_kernel(words, words, **settings)
@@ -120,16 +120,16 @@ def test_doubles_come_back_where_only_the_bound_is_past_them():
     shifted = [*words[:100], 1, *words[:99]]  # long runs match nowhere past the middle
     log_values = marginalized_kernel(words, shifted, log=True, **settings)
     assert log_values.max() < 700
-    found = marginalized_kernel(words, shifted, **settings)
-    np.testing.assert_allclose(found, np.exp(log_values), rtol=1e-10)
+    actual = marginalized_kernel(words, shifted, **settings)
+    np.testing.assert_allclose(actual, np.exp(log_values), rtol=1e-10)
 
 
 def test_chain_priors_at_any_size():
     stay = [np.array([[0.9, 0.1], [0.2, 0.8]])] * 299
     chain = ([1.0, 0.0], stay)
-    found = {}
+    values = {}
     for gap, label_kernel in itertools.product((0.0, 1e-9), (None, [[1, 1e-9], [1e-9, 1]])):
-        found[gap, label_kernel is None] = marginalized_kernel(
+        values[gap, label_kernel is None] = marginalized_kernel(
             ["a"] * 300,
             ["a"] * 300,
             kernel=Constant(30.0),
@@ -139,9 +139,9 @@ def test_chain_priors_at_any_size():
             gap=gap,
             log=True,
         )
-    diagonal = found[0.0, True][:, :, [0, 1], [0, 1]]
+    diagonal = values[0.0, True][:, :, [0, 1], [0, 1]]
     assert diagonal.max() > 1000
-    for other in found.values():
+    for other in values.values():
         np.testing.assert_allclose(other[:, :, [0, 1], [0, 1]], diagonal, rtol=1e-5, atol=1e-4)
 
 

@@ -105,11 +105,11 @@ def test_some_candidates_join_others_on_proof_only():
         search = auto._Search(model, data)
         search.race.tests = [np.arange(40)]
         for k, trial in enumerate(search.race.trials):
-            own = np.where(np.arange(200) % (8 if k == 0 else 7) == 1, 1 - labels, labels)
-            right = np.where(own == labels, 0.8 if k == 0 else sure, 0.4 if k == 0 else 0.45)
+            predicted = np.where(np.arange(200) % (8 if k == 0 else 7) == 1, 1 - labels, labels)
+            right = np.where(predicted == labels, 0.8 if k == 0 else sure, 0.4 if k == 0 else 0.45)
             p = np.empty((200, 2))
             p[np.arange(200), labels], p[np.arange(200), 1 - labels] = right, 1 - right
-            trial.outputs, trial.times = [Output(Opinion(p), own)], [(100, Times(0.1, 0.1))]
+            trial.outputs, trial.times = [Output(Opinion(p), predicted)], [(100, Times(0.1, 0.1))]
             trial.candidate = replace(trial.candidate, joins=joins or k == 0)
         search.race._evaluate()
         return len(search.choice().trials)
@@ -130,9 +130,9 @@ def test_a_team_is_chosen_unless_another_is_better():
         search = auto._Search(model, data)
         search.race.tests = [np.arange(40)]
         for k, (trial, step) in enumerate(zip(search.race.trials, every, strict=True)):
-            own = np.where(np.arange(200) % step == k, 1 - labels, labels)
-            said = Opinion(np.where(np.eye(2)[own] > 0, 2.0, 0.0), np.zeros((2, 2)))
-            trial.outputs, trial.times = [Output(said, own)], [(100, Times(time, time))]
+            predicted = np.where(np.arange(200) % step == k, 1 - labels, labels)
+            opinion = Opinion(np.where(np.eye(2)[predicted] > 0, 2.0, 0.0), np.zeros((2, 2)))
+            trial.outputs, trial.times = [Output(opinion, predicted)], [(100, Times(time, time))]
             trial.candidate = replace(trial.candidate, teams=(0,) if k < 2 else ())
         search.race._evaluate()
         return {trial.candidate.name for trial in search.choice().trials}
@@ -151,9 +151,9 @@ def test_of_two_teams_the_data_choose():
     search.race.tests = [np.arange(40)]
     teams, wrong = [(0,), (0,), (0, 1), (1,), (1,)], [0, 0, 0, 1, 2]
     for trial, of, at in zip(search.race.trials, teams, wrong, strict=True):
-        own = np.where(np.arange(200) % 20 == at, 1 - labels, labels)
-        said = Opinion(np.where(np.eye(2)[own] > 0, 2.0, 0.0), np.zeros((2, 2)))
-        trial.outputs, trial.times = [Output(said, own)], [(100, Times(1.0, 1.0))]
+        predicted = np.where(np.arange(200) % 20 == at, 1 - labels, labels)
+        opinion = Opinion(np.where(np.eye(2)[predicted] > 0, 2.0, 0.0), np.zeros((2, 2)))
+        trial.outputs, trial.times = [Output(opinion, predicted)], [(100, Times(1.0, 1.0))]
         trial.candidate = replace(trial.candidate, teams=of)
     search.race._evaluate()
     assert {trial.candidate.name for trial in search.choice().trials} == {"c", "d", "e"}
@@ -317,8 +317,8 @@ def test_the_default_is_chosen_unless_another_is_clearly_better(monkeypatch):
         search = auto._Search(model, model._training_data(corpus, ["a", "b"], labels))
         search.race.tests = [np.arange(40)]
         for trial, mistakes in zip(search.race.trials, (default_mistakes, other_mistakes), strict=True):
-            own = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
-            trial.outputs = [Output(Opinion(np.eye(2)[own]), own)]
+            predicted = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
+            trial.outputs = [Output(Opinion(np.eye(2)[predicted]), predicted)]
             trial.times = [(100, Times(seconds, seconds))]
         search.race._evaluate()
         return search.choice().trials[0].candidate.name

@@ -82,10 +82,10 @@ def test_every_way_to_give_the_same_data():
         (EQUAL, [np.array(labels) for labels in EQUAL_Y]),
         (EQUAL, [(label for label in labels) for labels in EQUAL_Y]),
     ]:
-        found = HMM().fit(X, y)
-        assert found.classes_.tolist() == ["B-LOC", "B-PER", "O"]
-        assert all(type(label) is str for label in found.classes_)
-        for name, array in found._arrays().items():
+        model = HMM().fit(X, y)
+        assert model.classes_.tolist() == ["B-LOC", "B-PER", "O"]
+        assert all(type(label) is str for label in model.classes_)
+        for name, array in model._arrays().items():
             np.testing.assert_array_equal(array, expected[name])
 
 
@@ -106,9 +106,9 @@ def test_labels_not_known():
 
 def test_empty_X_has_no_predictions():
     model = HMM().fit(EQUAL, EQUAL_Y)
-    for found in (model.predict([]), model.predict_marginals([]), model.predict_nbest([], 2)):
-        assert found.shape == (0,)
-        assert found.dtype == object
+    for answer in (model.predict([]), model.predict_marginals([]), model.predict_nbest([], 2)):
+        assert answer.shape == (0,)
+        assert answer.dtype == object
     assert model.score([], []) == 0.0
 
 
@@ -192,11 +192,11 @@ def dataset(X, y):
 def test_cross_val_predict_of_probabilities(name):
     """Without y, which scikit-learn would take for one class per structure; the data have it."""
     data = dataset(*DATA[name])
-    found = cross_val_predict(HMM(window=1), data, method="predict_proba", cv=3)
-    assert [len(table) for table in found] == [len(record.structure) for record in data.records]
+    tables = cross_val_predict(HMM(window=1), data, method="predict_proba", cv=3)
+    assert [len(table) for table in tables] == [len(record.structure) for record in data.records]
     train, test = next(iter(KFold(3).split(data.X)))
     by_hand = HMM(window=1).fit(data[train]).predict_marginals(data[test].X)
-    for table, expected in zip(found[test], by_hand, strict=True):
+    for table, expected in zip(tables[test], by_hand, strict=True):
         np.testing.assert_array_equal(table, expected)
 
 
@@ -204,10 +204,10 @@ def test_a_dataset_is_data_with_labels():
     X, y = next(iter(DATA.values()))
     data = dataset(X, y)
     model = HMM(window=1).fit(X, y)
-    for given in (data, data.records):
-        again = HMM(window=1).fit(given)
-        assert list(map(list, again.predict(given))) == list(map(list, model.predict(X)))
-        assert [len(table) for table in again.predict_proba(given)] == list(map(len, y))
+    for labelled in (data, data.records):
+        again = HMM(window=1).fit(labelled)
+        assert list(map(list, again.predict(labelled))) == list(map(list, model.predict(X)))
+        assert [len(table) for table in again.predict_proba(labelled)] == list(map(len, y))
     with pytest.raises(DataError, match="y is None"):
         HMM().fit(X)
 
@@ -293,10 +293,10 @@ def test_a_pickle_of_another_version_warns(version):
     assert state["_fuda_version"] == fuda.__version__
     assert "_fuda_version" not in vars(pickle.loads(pickle.dumps(model)))
     state.pop("_fuda_version")
-    other, kept = HMM(), state | ({"_fuda_version": version} if version else {})
+    other, pickled = HMM(), state | ({"_fuda_version": version} if version else {})
     words = f"HMM was pickled by fuda {version or 'of unknown version'}, this is fuda {fuda.__version__}"
     with pytest.warns(UserWarning, match=f"{words}.*fit it again, or use model files"):
-        other.__setstate__(kept)
+        other.__setstate__(pickled)
     assert other.predict(UNEQUAL).tolist() == model.predict(UNEQUAL).tolist()
 
 

@@ -60,7 +60,7 @@ def test_a_callback_is_called_after_every_iteration(name, parameters):
 
 @iterative
 @pytest.mark.filterwarnings("ignore:.*has not converged")
-def test_what_a_callback_is_told_is_what_the_model_keeps(name, parameters):
+def test_callbacks_get_what_the_model_stores(name, parameters):
     callback = Recorder()
     model = make(name, **parameters, callback=callback).fit(X, Y)
     if hasattr(model, "result_"):
@@ -69,7 +69,7 @@ def test_what_a_callback_is_told_is_what_the_model_keeps(name, parameters):
         assert [record.gap for record in callback.seen] == [round.gap for round in model.history_]
         assert [record.objective for record in callback.seen] == [round.primal for round in model.history_]
     if name == "HMPerceptron":
-        assert [record.mistakes for record in callback.seen] == [found.nodes for found in model.mistakes_]
+        assert [record.mistakes for record in callback.seen] == [counts.nodes for counts in model.mistakes_]
     if name == "Reranker":
         assert [record.mistakes for record in callback.seen] == model.mistakes_
 

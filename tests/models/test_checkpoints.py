@@ -172,7 +172,7 @@ STATES = [
 ]
 
 
-def put(meta, members, member, array):
+def replace(meta, members, member, array):
     stream = io.BytesIO()
     np.save(stream, array)
     members[member] = stream.getvalue()
@@ -193,7 +193,7 @@ def test_states_that_do_not_fit(name, stop_at, tmp_path):
         for kind in sorted(kinds):
 
             def change(meta, members, member=member, kind=kind):
-                put(meta, members, member, BAD[kind](np.load(io.BytesIO(members[member]))))
+                replace(meta, members, member, BAD[kind](np.load(io.BytesIO(members[member]))))
 
             altered(path, bad, change)
             before = bad.read_bytes()
@@ -220,7 +220,7 @@ def test_a_best_state_that_does_not_fit_is_found_at_once(stop_at, tmp_path):
         for member in chosen:
 
             def change(meta, members, member=member):
-                put(meta, members, member, np.load(io.BytesIO(members[member]))[:-1])
+                replace(meta, members, member, np.load(io.BytesIO(members[member]))[:-1])
 
             altered(path, bad, change)
             with pytest.raises(ModelFileError, match="not a usable checkpoint file"):
@@ -256,9 +256,9 @@ def test_numbers_out_of_range(name, array, value, stop_at, tmp_path):
     (member,) = (m for m in parts(path)[1] if m.partition("_")[2] == f"{array}.npy")
 
     def change(meta, members):
-        found = np.load(io.BytesIO(members[member])).copy()
-        found.flat[[0, -1]] = value
-        put(meta, members, member, found)
+        numbers = np.load(io.BytesIO(members[member])).copy()
+        numbers.flat[[0, -1]] = value
+        replace(meta, members, member, numbers)
 
     altered(path, bad, change)
     with pytest.raises(ModelFileError, match="not a usable checkpoint file"):

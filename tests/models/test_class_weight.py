@@ -38,16 +38,16 @@ def by_node(weights):
 @pytest.mark.parametrize("model", WEIGHING, ids=lambda model: type(model).__name__)
 def test_it_is_a_weight_of_nodes(model, tmp_path):
     """9 nodes, 2 labels: 7 are N and 2 are S."""
-    for given, weights in (
+    for class_weight, weights in (
         ({"S": 3.0}, {"N": 1.0, "S": 3.0}),
         ("balanced", {"N": 9 / 14, "S": 9 / 4}),
         ({"N": 0.5, "S": 2}, {"N": 0.5, "S": 2.0}),
     ):
-        weighted = type(model)(**model.get_params() | {"class_weight": given}).fit(X, Y)
+        weighted = type(model)(**model.get_params() | {"class_weight": class_weight}).fit(X, Y)
         same = type(model)(**model.get_params()).fit(X, Y, position_weight=by_node(weights))
         for name, array in weighted._arrays().items():
             np.testing.assert_allclose(array, same._arrays()[name], rtol=1e-12)
-        both = type(model)(**model.get_params() | {"class_weight": given})
+        both = type(model)(**model.get_params() | {"class_weight": class_weight})
         both.fit(X, Y, position_weight=by_node({"N": 2.0, "S": 1.0}))
         product = {"N": 2 * weights["N"], "S": weights["S"]}
         same = type(model)(**model.get_params()).fit(X, Y, position_weight=by_node(product))
@@ -55,18 +55,18 @@ def test_it_is_a_weight_of_nodes(model, tmp_path):
             np.testing.assert_allclose(array, same._arrays()[name], rtol=1e-12)
         weighted.save(tmp_path / "m.fuda")
         loaded = fuda.load(tmp_path / "m.fuda")
-        assert loaded.class_weight == given
+        assert loaded.class_weight == class_weight
         assert loaded.predict(X).tolist() == weighted.predict(X).tolist()
 
 
 def test_it_acts_where_a_labeler_is_a_prior():
     prior = CRF("pointwise", features="word", class_weight={"S": 20.0})
     plain = CRF("pointwise", features="word")
-    found = [
+    models = [
         MarginalizedPerceptron(prior=p, calibrate=False).fit(X, Y).prior_source_.source
         for p in (prior, plain)
     ]
-    assert found[0].predict_marginals(X)[0][2, 1] > found[1].predict_marginals(X)[0][2, 1]
+    assert models[0].predict_marginals(X)[0][2, 1] > models[1].predict_marginals(X)[0][2, 1]
 
 
 def test_integers_are_labels_too(tmp_path):
@@ -87,7 +87,7 @@ def test_integers_are_labels_too(tmp_path):
         (MEMM(class_weight={"Z": 2.0}), "the label 'Z' is not in the data; known are 'N', 'S'"),
     ],
 )
-def test_what_is_no_weight_is_said(model, message):
+def test_what_is_not_a_weight_is_refused(model, message):
     with pytest.raises(DataError, match=message):
         model.fit(X, Y)
 

@@ -99,8 +99,8 @@ def live(model):
 def test_arguments_are_stored_as_they_are(name):
     cls = model_class(name)
     for parameter in parameters_of(name):
-        given = object()
-        assert getattr(cls(**{parameter.name: given}), parameter.name) is given
+        argument = object()
+        assert getattr(cls(**{parameter.name: argument}), parameter.name) is argument
         assert getattr(cls(), parameter.name) is parameter.default
     assert repr(cls()) == f"{name}()"
 
@@ -155,13 +155,13 @@ def test_clones_have_the_parameters_and_nothing_learned(name):
 @every
 def test_nothing_set_after_fit_changes_a_fitted_model(name, tmp_path):
     model = make(name).fit(X, Y)
-    told, stored = behaviour(model), saved(model, tmp_path)
+    before, stored = behaviour(model), saved(model, tmp_path)
     names = model.get_params(deep=False).keys() - live(model)
     model.set_params(**{key: object() for key in names})
-    assert behaviour(model) == told
+    assert behaviour(model) == before
     assert saved(model, tmp_path) == stored
-    assert behaviour(fuda.load(tmp_path / "saved.fuda")) == told
-    assert behaviour(pickle.loads(pickle.dumps(model))) == told
+    assert behaviour(fuda.load(tmp_path / "saved.fuda")) == before
+    assert behaviour(pickle.loads(pickle.dumps(model))) == before
 
 
 KERNELS = [name for name in MODELS if "kernel" in inspect.signature(model_class(name)).parameters]
@@ -170,9 +170,9 @@ KERNELS = [name for name in MODELS if "kernel" in inspect.signature(model_class(
 @pytest.mark.parametrize("name", KERNELS)
 def test_parameters_of_a_kernel_set_after_fit_change_nothing(name, tmp_path):
     model = make(name, kernel=RBF(0.3)).fit(X, Y)
-    told, stored = behaviour(model), saved(model, tmp_path)
+    before, stored = behaviour(model), saved(model, tmp_path)
     model.set_params(kernel__gamma=20.0)
-    assert behaviour(model) == told
+    assert behaviour(model) == before
     assert saved(model, tmp_path) == stored
     assert model.fit(X, Y).kernel_ == RBF(20.0)
     assert saved(model, tmp_path) != stored
@@ -202,12 +202,12 @@ def test_a_loaded_model_has_the_parameters_of_the_fit(name, tmp_path):
 def test_a_stored_default_does_not_depend_on_the_default_of_today(tmp_path, monkeypatch):
     model = make("HMSVM").fit(X, Y)
     model.save(tmp_path / "model.fuda")
-    told = behaviour(model)
+    before = behaviour(model)
     monkeypatch.setattr(HMSVM, "_defaults_by", lambda *_: {"kernel": Polynomial(3)})
     loaded = fuda.load(tmp_path / "model.fuda")
     assert loaded.kernel is None
-    assert behaviour(loaded) == told
-    assert behaviour(loaded.fit(X, Y)) != told
+    assert behaviour(loaded) == before
+    assert behaviour(loaded.fit(X, Y)) != before
 
 
 def test_a_model_may_be_saved_before_and_after_its_base_is_changed(tmp_path):

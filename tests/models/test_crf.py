@@ -81,10 +81,10 @@ def scored_labelings(model: CRF, structure) -> tuple[list[tuple[int, ...]], np.n
 def brute_force_loss(model: CRF, structures, labels) -> float:
     omega = {"sequential": 1.0, "pointwise": 0.0, "markov": model.order}[model.loss]
     total = 0.0
-    for structure, given in zip(structures, labels, strict=True):
+    for structure, partly in zip(structures, labels, strict=True):
         labelings, log_p = scored_labelings(model, structure)
         known = [
-            (t, model.classes_.tolist().index(label)) for t, label in enumerate(given) if label is not None
+            (t, model.classes_.tolist().index(label)) for t, label in enumerate(partly) if label is not None
         ]
 
         def surprise(nodes, labelings=labelings, log_p=log_p):
@@ -242,9 +242,9 @@ def test_weights_of_structures_and_positions():
     unlabelled = [[y[0]] + [None] * (len(y) - 1) for y in Y]
     weighted = small(loss="pointwise").fit(X, Y, position_weight=first_only)
     masked = small(loss="pointwise").fit(X, unlabelled)
-    kept = [weighted.classes_.tolist().index(label) for label in masked.classes_]
+    columns = [weighted.classes_.tolist().index(label) for label in masked.classes_]
     assert np.isfinite(weighted.weights_).all()
-    marginals = weighted.predict_marginals(X)[0][0, kept]
+    marginals = weighted.predict_marginals(X)[0][0, columns]
     assert marginals.argmax() == masked.predict_marginals(X)[0][0].argmax()
     with pytest.raises(DataError, match="position_weight weighs nodes in the pointwise loss"):
         small().fit(X, Y, position_weight=ones)
@@ -332,10 +332,10 @@ def test_known_labels_are_kept(structures):
     model = small().fit(structures, Y)
     known = [["O", None, "I-PER", None], [None] * 3, [None] * 4 + ["O"], ["B-LOC"] * 4]
     for decode in ("viterbi", "posterior"):
-        for y, given in zip(
+        for y, labels in zip(
             model.set_params(decode=decode).predict(structures, known=known), known, strict=True
         ):
-            assert all(b is None or a == b for a, b in zip(y, given, strict=True))
+            assert all(b is None or a == b for a, b in zip(y, labels, strict=True))
     assert model.predict(structures, known=known)[1] == Y[1]
     marginals = model.predict_marginals(structures, known=known)
     assert marginals[0][0, model.classes_.tolist().index("O")] == pytest.approx(1.0)

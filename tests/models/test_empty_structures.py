@@ -28,18 +28,18 @@ def test_predictions_of_empty_structures_are_empty(name):
     for method, empty in (("predict", []), ("predict_marginals", np.empty((0, 3)))):
         if not hasattr(model, method):
             continue
-        found, expected = getattr(model, method)(mixed), getattr(alone, method)(X[:2])
+        actual, expected = getattr(model, method)(mixed), getattr(alone, method)(X[:2])
         for k in (0, 2, 4):
-            assert np.shape(found[k]) == np.shape(empty)
-        assert np.array_equal(found[1], expected[0])
-        assert np.array_equal(found[3], expected[1])
+            assert np.shape(actual[k]) == np.shape(empty)
+        assert np.array_equal(actual[1], expected[0])
+        assert np.array_equal(actual[3], expected[1])
         assert np.shape(getattr(model, method)([[]])[0]) == np.shape(empty)
         assert len(getattr(model, method)([])) == 0
     assert model.score([[], X[0]], [[], Y[0]]) == alone.score(X[:1], Y[:1])
     if hasattr(model, "predict_nbest"):
-        found = model.predict_nbest([[], X[0]], 2)
-        assert found[0] == [([], 0.0)]
-        assert found[1] == alone.predict_nbest(X[:1], 2)[0]
+        actual = model.predict_nbest([[], X[0]], 2)
+        assert actual[0] == [([], 0.0)]
+        assert actual[1] == alone.predict_nbest(X[:1], 2)[0]
     if hasattr(model, "decision_scores"):
         assert [len(rows) for rows in model.decision_scores([[], X[0]])] == [0, 4]
 

@@ -47,9 +47,9 @@ class Plain:
                 counts[key] = counts.get(key, 0) + 1
         return counts
 
-    def best(self, weights, words, heads, given):
+    def best(self, weights, words, heads, known):
         """The best labeling that agrees with given labels; the first of equals, parents first."""
-        choices = [self.classes if label is None else [label] for label in given]
+        choices = [self.classes if label is None else [label] for label in known]
 
         def rank(labels):
             score = sum(n * weights.get(key, 0) for key, n in self.phi(words, heads, labels).items())
@@ -189,7 +189,7 @@ def test_integer_features_with_values_and_trees_over_windows():
     "kernel", [None, Linear(), 1.0 * Linear(), Polynomial(2).normalized(), RBF(0.5), Delta()]
 )
 @pytest.mark.parametrize("average", [True, False, "voted"])
-def test_what_was_learned_can_be_told(kernel, average):
+def test_what_was_learned_can_be_explained(kernel, average):
     model = HMPerceptron(kernel=kernel, average=average, random_state=0).fit(X, Y)
     assert model.mistakes_[-1] == (0, 0)  # and so it stopped
     assert len(model.mistakes_) < 10
@@ -200,8 +200,8 @@ def test_what_was_learned_can_be_told(kernel, average):
     assert all(m.shape == (len(x), 3) for m, x in zip(marginals, X, strict=True))
     np.testing.assert_allclose(np.concatenate(marginals).sum(axis=1), 1.0)
     best = model.predict_nbest(X, 3)
-    assert [found[0][0] for found in best] == model.predict(X).tolist()
-    assert all(len(found) == 3 and found[0][1] >= found[1][1] >= found[2][1] for found in best)
+    assert [ranked[0][0] for ranked in best] == model.predict(X).tolist()
+    assert all(len(ranked) == 3 and ranked[0][1] >= ranked[1][1] >= ranked[2][1] for ranked in best)
     known = [[None, "LOC", None, None], [None] * 3, [None] * 2, [None] * 4]
     assert model.predict(X, known=known)[0][1] == "LOC"
     assert model.predict_marginals(X, known=known)[0][1].tolist() == [1.0, 0.0, 0.0]
@@ -277,66 +277,6 @@ def test_going_on_with_weights_and_wrong_labels():
     assert model.predict([["new", "words"]]).tolist() == before
 
 
-@pytest.mark.parametrize("kernel", [None, Polynomial(2), RBF(0.1), Delta()])
-@pytest.mark.parametrize("average", [True, False, "voted"])
-def test_files(tmp_path, kernel, average):
-    model = HMPerceptron(kernel=kernel, average=average, epochs=2, random_state=0).fit(X, Y)
-    model.save(tmp_path / "model")
-    again = fuda.load(tmp_path / "model")
-    again.save(tmp_path / "again")
-    assert (tmp_path / "model").read_bytes() == (tmp_path / "again").read_bytes()
-    assert again.mistakes_ == model.mistakes_
-    more = [["Lima", "sleeps", "in", "Ana"]], [["LOC", "O", "O", "PER"]]
-    for _ in range(2):
-        for a, b in zip(
-            model.predict_nbest(X + more[0], 2), again.predict_nbest(X + more[0], 2), strict=True
-        ):
-            assert a == b
-        model.partial_fit(*more)
-        again.partial_fit(*more)
-
-
-def test_files_of_trees_and_higher_orders(tmp_path):
-    trees = [Tree(x, [-1, *[0] * (len(x) - 1)]) for x in X]
-    for kernel in (None, Polynomial(3)):
-        model = HMPerceptron(kernel=kernel, order=2, random_state=0).fit(trees, Y)
-        model.save(tmp_path / "model")
-        assert fuda.load(tmp_path / "model").predict(trees).tolist() == model.predict(trees).tolist()
-    before = (tmp_path / "model").read_bytes()
-    model.set_params(order=1).save(tmp_path / "model")
-    assert (tmp_path / "model").read_bytes() == before
-
-
-@pytest.mark.parametrize("kernel", [None, RBF(0.1)])
-def test_files_whose_arrays_do_not_fit(kernel):
-    model = HMPerceptron(kernel=kernel, average="voted", epochs=2, random_state=0).fit(X, Y)
-    arrays, texts = model._arrays(), model._texts()
-    cases = [(name, array[None]) for name, array in arrays.items()]
-    cases += [(name, array.astype(np.uint8)) for name, array in arrays.items()]
-    cases += [(name, array[:-1]) for name, array in arrays.items() if len(array) and name != "mistakes"]
-    whole = ("support_offsets", "support_types", "change_structures", "change_steps", "change_targets")
-    cases += [(name, arrays[name] - 1000) for name in whole] + [
-        (name, arrays[name] + 1000) for name in whole[:3]
-    ]
-    cases += [("change_predicted", arrays["change_predicted"] + 3), ("nodes", arrays["nodes"] + np.inf)]
-    for name, bad in cases:
-        with pytest.raises(DataError):
-            clone_of(model)._restore(arrays | {name: bad}, texts, {})
-    for name in arrays:
-        with pytest.raises(DataError):
-            clone_of(model)._restore({k: v for k, v in arrays.items() if k != name}, texts, {})
-    with pytest.raises(DataError):
-        clone_of(model)._restore(arrays, [], {})
-    assert clone_of(model)._restore(arrays, texts, {}) is None
-
-
-def clone_of(model):
-    """A model of the same parameters, ready for `_restore`."""
-    fresh = clone(model)
-    fresh.classes_, fresh.shape_, fresh.encoder_ = model.classes_, model.shape_, model.encoder_
-    return fresh
-
-
 def test_top_features():
     model = HMPerceptron(random_state=0, order=2, features="word", window=1).fit(X, Y)
     top = model.top_features(200)
@@ -386,11 +326,11 @@ def test_progress(capsys):
 def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
     run, left = WholePrimal.run, [2]
 
-    def interrupted(self, which, result):
+    def interrupted(self, structures, result):
         left[0] -= 1
         if not left[0]:
             raise KeyboardInterrupt
-        run(self, which, result)
+        run(self, structures, result)
 
     monkeypatch.setattr(WholePrimal, "run", interrupted)
     model = HMPerceptron(average=average, random_state=0)
@@ -411,19 +351,19 @@ def test_an_epoch_that_an_interrupt_left_is_brought_to_its_end(monkeypatch, aver
     """An interrupt comes between compiled functions: before an epoch, within it or after it."""
     run, runs = WholePrimal.run, []
 
-    def interrupted(self, which, result):
-        runs.append(len(which))
-        run(self, which[:learned] if len(runs) == 3 else which, result)
+    def interrupted(self, structures, result):
+        runs.append(len(structures))
+        run(self, structures[:learned] if len(runs) == 3 else structures, result)
         if len(runs) == 3:
             raise KeyboardInterrupt
 
     epochs = 2 if not learned else 3
-    given = {"average": average, "random_state": 0}
+    parameters = {"average": average, "random_state": 0}
     x, y = X * 2, [*Y, *([label if label != "PER" else "LOC" for label in labels] for labels in Y)]
-    alone = HMPerceptron(epochs=epochs, **given).fit(x, y)
+    alone = HMPerceptron(epochs=epochs, **parameters).fit(x, y)
     monkeypatch.setattr(WholePrimal, "run", interrupted)
     with pytest.warns(ConvergenceWarning, match=f"those after {epochs} epochs"):
-        model = HMPerceptron(epochs=10, **given).fit(x, y)
+        model = HMPerceptron(epochs=10, **parameters).fit(x, y)
     assert model.mistakes_ == alone.mistakes_
     np.testing.assert_array_equal(model.weights_, alone.weights_)
 
@@ -491,13 +431,13 @@ def test_integer_ids_are_names_only(renamed):
     """No id is mistaken for a boundary mark, and ids may be of any size."""
     X, y = [[0, 1, 2, 0], [2, 0], [1, 2, 2]], [["A", "B", "B", "A"], ["B", "A"], ["A", "A", "B"]]
     new = [[0, 2], [1, 1, 0]]
-    found = [
+    outcomes = [
         HMPerceptron(kernel=Delta(), window=1)
         .fit([[names[x] for x in s] for s in X], y)
         .predict_marginals([[names[x] for x in s] for s in new])
         for names in ({0: 0, 1: 1, 2: 2}, renamed)
     ]
-    for ours, theirs in zip(*found, strict=True):
+    for ours, theirs in zip(*outcomes, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

@@ -43,9 +43,9 @@ class Enumerated:
     def __init__(self, model: HMSVM, structures, y, weights=None, loss=None) -> None:
         encoded = model.encoder_.encode([s if isinstance(s, Tree) else Sequence(s) for s in structures])
         corpus, L = encoded.corpus, len(model.classes_)
-        held = PushedScores(encoded, model.kernel_, L)
+        pushed = PushedScores(encoded, model.kernel_, L)
         nodes = np.arange(corpus.size)
-        gram = held.gram(nodes, nodes)
+        gram = pushed.gram(nodes, nodes)
         number = {label: i for i, label in enumerate(model.classes_)}
         betas, pairs, self.owner, self.losses, self.labelings = [], [], [], [], []
         for i, labels in enumerate(y):
@@ -100,7 +100,7 @@ class Enumerated:
             Q += same / self.C[self.owner]
         sums = np.array([self.owner == i for i in range(len(self.C))], dtype=float)
         bounded = [{"type": "ineq", "fun": lambda a: self.C - sums @ a, "jac": lambda a: -sums}]
-        found = minimize(
+        optimum = minimize(
             lambda a: a @ Q @ a / 2 - self.losses @ a,
             np.zeros(len(Q)),
             jac=lambda a: Q @ a - self.losses,
@@ -109,7 +109,7 @@ class Enumerated:
             method="SLSQP" if self.slack == "l1" else "L-BFGS-B",
             options={"maxiter": 5000, "ftol": 1e-14} | ({} if self.slack == "l1" else {"gtol": 1e-10}),
         )
-        return -found.fun
+        return -optimum.fun
 
     def alpha_of(self, model: HMSVM) -> np.ndarray:
         alpha = np.zeros(len(self.owner))
@@ -135,16 +135,16 @@ def assert_solved(model: HMSVM, every: Enumerated, tol=1e-4):
     _, slacks = every.primal(alpha)
     violations = every.losses - every.Q @ alpha
     for i, c in enumerate(every.C):
-        own = every.owner == i
-        total = alpha[own].sum()
-        near = 1e-2 * max(1.0, np.abs(every.losses[own]).max())
+        of_structure = every.owner == i
+        total = alpha[of_structure].sum()
+        near = 1e-2 * max(1.0, np.abs(every.losses[of_structure]).max())
         if every.slack == "l1":
             assert total <= c * (1 + 1e-9)
             if slacks[i] > near:
                 assert total == pytest.approx(c, rel=1e-3)
         if every.slack == "l2":
             assert slacks[i] == pytest.approx(total / c if c else slacks[i], abs=near)
-        for k in np.flatnonzero(own & (alpha > 1e-3 * max(alpha.max(), 1e-9))):
+        for k in np.flatnonzero(of_structure & (alpha > 1e-3 * max(alpha.max(), 1e-9))):
             assert violations[k] == pytest.approx(slacks[i], abs=near)
 
 
@@ -184,7 +184,7 @@ def test_weights_of_structures_and_nodes(slack, rescale):
 def test_both_ways_to_hold_scores_agree(kernel, slack, cache_bytes, monkeypatch):
     """Explicit, and pushed without a cache or with one that holds all kernel values."""
     by_features = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
-    monkeypatch.setattr("fuda.functions.choice._explicit_vectors", lambda *given: None)
+    monkeypatch.setattr("fuda.functions.choice._explicit_vectors", lambda *_: None)
     by_pushing = small(kernel=kernel, slack=slack, features="spelling", cache_bytes=cache_bytes)
     by_pushing.fit(X, SEPARABLE)
     np.testing.assert_allclose(by_pushing.history_[-1][:2], by_features.history_[-1][:2], rtol=1e-5)
@@ -366,8 +366,8 @@ def test_defaults_by_the_kind_of_observations():
     linear, square = 3 * Polynomial(1).normalized(), 3 * Polynomial(2).normalized()
     words = HMSVM().fit(X, Y)
     assert (words.kernel_, words.encoder_.features, words._fitted_params["rescale"]) == (linear, "text", True)
-    given = HMSVM(Polynomial(2)).fit(X, Y)
-    assert (given.encoder_.features, given._fitted_params["rescale"]) == ("spelling", False)
+    by_kernel = HMSVM(Polynomial(2)).fit(X, Y)
+    assert (by_kernel.encoder_.features, by_kernel._fitted_params["rescale"]) == ("spelling", False)
     vectors = [[np.eye(2)[0], np.eye(2)[1]]] * 2
     assert HMSVM().fit(vectors, [["A", "B"]] * 2).kernel_ == square
     residues = HMSVM().fit([list("MKVLASTR"), list("GLWCMDEN")], [list("HHHHEEEE")] * 2)

@@ -99,9 +99,9 @@ class Steps:
         @wraps(function)
         def call(*args, **kwargs):
             self.step(function.__name__)
-            found = function(*args, **kwargs)
+            result = function(*args, **kwargs)
             self.step("")
-            return found
+            return result
 
         return call
 
@@ -257,15 +257,15 @@ def test_an_interrupt_stops_all_trainings(training, monkeypatch):
     """While the machine learns, what it learned is kept; in calibration, all but probabilities."""
     trainings, steps = [], []
 
-    def learn(self, *given, learn=MarginalizedPerceptron._learn):
+    def learn(self, *arguments, learn=MarginalizedPerceptron._learn):
         trainings.append(0)
-        learn(self, *given)
+        learn(self, *arguments)
 
-    def stop(*given, correct=CpuEngine._correct):
+    def stop(*arguments, correct=CpuEngine._correct):
         steps.append(len(trainings))
         if steps.count(training) == 4:
             raise KeyboardInterrupt
-        return correct(*given)
+        return correct(*arguments)
 
     whole = MarginalizedPerceptron(orders=1).fit(X, Y)
     monkeypatch.setattr(MarginalizedPerceptron, "_learn", learn)
@@ -282,11 +282,11 @@ def test_an_interrupt_stops_all_trainings(training, monkeypatch):
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_interrupted_it_has_the_mean_so_far(steps, monkeypatch):
-    def stop(engine, structure, *given, correct=CpuEngine._correct):
+    def stop(engine, structure, *arguments, correct=CpuEngine._correct):
         visited.append(structure)
         if len(visited) > steps:
             raise KeyboardInterrupt
-        change, mistakes = correct(engine, structure, *given)
+        change, mistakes = correct(engine, structure, *arguments)
         changes.append((structure, change))
         return change, mistakes
 
@@ -297,11 +297,11 @@ def test_interrupted_it_has_the_mean_so_far(steps, monkeypatch):
     means = [np.zeros((len(x), 3)) for x in X]
     for step, (structure, change) in enumerate(changes):
         means[structure] += change * (steps - step) / steps
-    found = [
+    actual = [
         alpha for support in model._support for alpha in support.examples.encoded.corpus.split(support.alpha)
     ]
     expected = [mean for mean in means if mean.any()]
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -331,5 +331,5 @@ print(found == (2, 1), [name for name in called if "unpickle" in name])
 def test_no_python_code_runs_where_numba_would_crash_by_an_interrupt():
     """It asks for the class of what is returned, and does not expect an exception."""
     line = [sys.executable, "-c", IN_COMPILED_CODE]
-    found = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout) == (0, "True []\n"), found.stderr
+    result = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, "True []\n"), result.stderr

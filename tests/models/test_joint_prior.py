@@ -88,16 +88,16 @@ def test_gradient_of_the_likelihood_beside_a_joint_prior():
 
 
 def test_rounding_does_not_keep_the_fit_of_coefficients_going():
-    best, found, random = np.array([0.5, 1.2]), [], np.random.RandomState(0)
+    best, losses, random = np.array([0.5, 1.2]), [], np.random.RandomState(0)
 
     def loss(numbers):
         """A loss of a thousand, whose last digits are noise."""
         away, sizes = np.log(numbers / best), np.array([300.0, 4000.0])
-        found.append(1000 + 0.5 * sizes @ away**2 + 1e-11 * random.randn())
-        return found[-1], sizes * away / numbers
+        losses.append(1000 + 0.5 * sizes @ away**2 + 1e-11 * random.randn())
+        return losses[-1], sizes * away / numbers
 
     np.testing.assert_allclose(calibration._fitted(loss, np.ones(2)), best, rtol=1e-3)
-    assert len(found) < 40
+    assert len(losses) < 40
 
 
 def test_files_keep_what_labelings_are_scored_by(tmp_path):

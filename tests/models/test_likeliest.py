@@ -20,7 +20,7 @@ L = 2
 def enumerated(s, square, heads, nodes, pairs, labels, weight):
     """−Σ log P_s(y | x) + s² ‖w‖², labels that are not known summed over."""
     total, begin = s * s * square, 0
-    for tree, own in zip(heads, weight, strict=True):
+    for tree, weight_of_tree in zip(heads, weight, strict=True):
         end = begin + len(tree)
         values, fits = [], []
         for y in product(range(L), repeat=len(tree)):
@@ -29,7 +29,7 @@ def enumerated(s, square, heads, nodes, pairs, labels, weight):
             values.append(s * value)
             fits.append(all(known in (-1, a) for known, a in zip(labels[begin:end], y, strict=True)))
         values = np.array(values)
-        total += own * (np.logaddexp.reduce(values) - np.logaddexp.reduce(values[fits]))
+        total += weight_of_tree * (np.logaddexp.reduce(values) - np.logaddexp.reduce(values[fits]))
         begin = end
     return total
 
@@ -43,13 +43,13 @@ def test_the_likeliest_scale_is_that_of_enumeration(seed):
     nodes, pairs = random.randn(size, L), random.randn(L, L)
     labels = random.randint(0, L, size)
     weight, square = random.rand(3) + 0.5, random.rand() * 0.2 + 0.05
-    given = HEADS, nodes, pairs, labels, weight
-    found = Ray(graph, nodes, pairs, labels, weight, 1.0).likeliest(square)
+    problem = HEADS, nodes, pairs, labels, weight
+    scale = Ray(graph, nodes, pairs, labels, weight, 1.0).likeliest(square)
     spread = np.std(nodes - nodes.mean(axis=1, keepdims=True))
     best = minimize_scalar(
-        lambda s: enumerated(s, square, *given), bounds=(1e-2 / spread, 1e2 / spread), method="bounded"
+        lambda s: enumerated(s, square, *problem), bounds=(1e-2 / spread, 1e2 / spread), method="bounded"
     )
-    assert enumerated(found, square, *given) <= best.fun + 1e-3 * (1 + abs(best.fun))
+    assert enumerated(scale, square, *problem) <= best.fun + 1e-3 * (1 + abs(best.fun))
     labels[0] = -1  # a label that is not known costs nothing, whatever it is
     assert 0 < Ray(graph, nodes, pairs, labels, weight, 1.0).likeliest(square) <= LARGEST_SCALE
 

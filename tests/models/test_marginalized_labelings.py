@@ -36,14 +36,14 @@ def enumerated(model, x, known=(None, None, None)):
     else:
         nodes, pairs = model._calibration.labelings(evidence)
     edges = encoded.corpus.graph.edges if model._decoding == "viterbi" else []
-    given = [None if label is None else list(model.classes_).index(label) for label in known]
-    found = {
+    fixed = [None if label is None else list(model.classes_).index(label) for label in known]
+    score_of = {
         y: sum(nodes[t, k] for t, k in enumerate(y)) + sum(pairs[y[a], y[b]] for a, b in edges)
         for y in product(range(3), repeat=3)
-        if all(k is None or k == own for k, own in zip(given, y, strict=True))
+        if all(k is None or k == b for k, b in zip(fixed, y, strict=True))
     }
-    log_z = np.logaddexp.reduce(list(found.values()))
-    ranked = sorted(found.items(), key=lambda item: -item[1])
+    log_z = np.logaddexp.reduce(list(score_of.values()))
+    ranked = sorted(score_of.items(), key=lambda item: -item[1])
     return [([model.classes_[k] for k in y], score - log_z) for y, score in ranked]
 
 
@@ -52,11 +52,11 @@ def enumerated(model, x, known=(None, None, None)):
 def test_the_best_labelings_are_those_of_an_enumeration(shape, decode, known):
     model, x = fitted(shape, decode), SHAPES[shape](NEW)
     expected = enumerated(model, x, known)
-    found = model.predict_nbest([x], 30, known=[list(known)])[0]
-    assert len(found) == len(expected)
-    assert [logp for _, logp in found] == pytest.approx([logp for _, logp in expected])
-    assert found[0][0] == expected[0][0] == list(model.predict([x], known=[list(known)])[0])
-    assert model.predict_nbest([x], 2, known=[list(known)])[0] == found[:2]
+    ranked = model.predict_nbest([x], 30, known=[list(known)])[0]
+    assert len(ranked) == len(expected)
+    assert [logp for _, logp in ranked] == pytest.approx([logp for _, logp in expected])
+    assert ranked[0][0] == expected[0][0] == list(model.predict([x], known=[list(known)])[0])
+    assert model.predict_nbest([x], 2, known=[list(known)])[0] == ranked[:2]
 
 
 @pytest.mark.parametrize(("shape", "decode"), DECODED)
@@ -64,9 +64,9 @@ def test_known_labels_are_certain(shape, decode):
     model, x = fitted(shape, decode), SHAPES[shape](NEW)
     known = [[None, "B-LOC", None]]
     assert model.predict([x], known=known)[0][1] == "B-LOC"
-    free, given = (model.predict_marginals([x], known=labels)[0] for labels in (None, known))
-    assert given[1].tolist() == (model.classes_ == "B-LOC").astype(float).tolist()
-    assert given[[0, 2]].tolist() == free[[0, 2]].tolist()
+    free, conditioned = (model.predict_marginals([x], known=labels)[0] for labels in (None, known))
+    assert conditioned[1].tolist() == (model.classes_ == "B-LOC").astype(float).tolist()
+    assert conditioned[[0, 2]].tolist() == free[[0, 2]].tolist()
 
 
 def test_labelings_are_well_formed():

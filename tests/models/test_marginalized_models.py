@@ -31,11 +31,11 @@ def scores(model):
 @pytest.mark.parametrize("cls", MODELS)
 def test_parameters_are_not_changed_and_defaults_are_resolved_at_fit(cls):
     model = cls()
-    given = model.get_params()
-    assert given["kernel"] is None
+    before = model.get_params()
+    assert before["kernel"] is None
     assert repr(model) == f"{cls.__name__}()"
     model.fit(X, Y)
-    assert model.get_params() == given
+    assert model.get_params() == before
     assert model.kernel_ == Polynomial(1).normalized()
     assert model.n_iter_ >= 1
     assert (model.label_kernel_ == np.eye(3)).all()

@@ -53,7 +53,7 @@ def papers_algorithm(X, y, priors, model, amounts):
         mixing=model.mixing_,
         gap=model.gap,
     )
-    labels = [LABELS.index(label) if label else -1 for own in y for label in own]
+    labels = [LABELS.index(label) if label else -1 for row in y for label in row]
     alpha, amounts = np.zeros((len(labels), 3)), np.concatenate(amounts)
     bounds = np.cumsum([0, *map(len, X)])
     visited, mistakes = [], []
@@ -75,13 +75,13 @@ def papers_algorithm(X, y, priors, model, amounts):
 
 def alpha_of(model, X) -> np.ndarray:
     """α of all nodes of X, by its support positions."""
-    found = [np.zeros((len(x), 3)) for x in X]
+    alphas = [np.zeros((len(x), 3)) for x in X]
     number = {id(x): i for i, x in enumerate(X)}
     for position in model.support_:
         structure = number[id(model.support_structures_[position.structure])]
         for label, value in position.alpha.items():
-            found[structure][position.node, LABELS.index(label)] = value
-    return np.concatenate(found)
+            alphas[structure][position.node, LABELS.index(label)] = value
+    return np.concatenate(alphas)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -125,7 +125,7 @@ def test_labels_not_known_and_weights():
     amounts = random_amounts(X)
     amounts[5][:] = 0.0
     model = perceptron(average=False, epochs=3).fit(X, y, position_weight=amounts)
-    y_seen = [own if i != 5 else [None] * len(own) for i, own in enumerate(y)]
+    y_seen = [row if i != 5 else [None] * len(row) for i, row in enumerate(y)]
     visited, mistakes, _ = papers_algorithm(X, y_seen, priors, model, amounts)
     assert model.mistakes_ == mistakes
     np.testing.assert_allclose(alpha_of(model, X), visited[-1])
@@ -151,7 +151,7 @@ def test_further_orders_are_random_and_the_mean_goes_over_all():
 def shuffled_perceptron(X, y, amounts, orders):
     """α of the papers' algorithm where each epoch has an order of its own."""
     by_hand = perceptron(average=False, epochs=1).fit(X, y, position_weight=amounts)
-    labels = [[by_hand.classes_.tolist().index(label) for label in own] for own in y]
+    labels = [[by_hand.classes_.tolist().index(label) for label in row] for row in y]
     prior = [np.full((len(x), len(by_hand.classes_)), 1.0 / len(by_hand.classes_)) for x in X]
     K = whole_kernel(X, X, prior, prior, kernel=by_hand.kernel_, mixing=by_hand.mixing_)
     offsets = np.cumsum([0, *map(len, X)])
@@ -159,10 +159,10 @@ def shuffled_perceptron(X, y, amounts, orders):
     for i in np.concatenate(orders):
         for t in range(len(X[i])):
             scores = np.einsum("ir,irs->s", alpha, K[:, offsets[i] + t])
-            wanted, found = labels[i][t], int(scores.argmax())
-            if wanted != found:
-                alpha[offsets[i] + t, wanted] += amounts[i][t]
-                alpha[offsets[i] + t, found] -= amounts[i][t]
+            right, predicted = labels[i][t], int(scores.argmax())
+            if right != predicted:
+                alpha[offsets[i] + t, right] += amounts[i][t]
+                alpha[offsets[i] + t, predicted] -= amounts[i][t]
     return alpha
 
 
@@ -209,11 +209,11 @@ def test_one_corrected_structure(shape):
     for structure in new:
         observations = ["Quito", *structure.observations[1:]]  # a word new to the model
         structure.observations = tuple(observations)
-        wanted = rng.choice(LABELS, len(structure)).tolist()
+        corrected = rng.choice(LABELS, len(structure)).tolist()
         before = len(model.support_structures_)
         for _ in range(10):
-            model.partial_fit([structure], [wanted])
-        assert list(model.predict([structure])[0]) == wanted
+            model.partial_fit([structure], [corrected])
+        assert list(model.predict([structure])[0]) == corrected
         assert model.mistakes_[-1] == 0
         assert len(model.support_structures_) > before
     assert len(model._support) <= 2
@@ -268,13 +268,13 @@ def segments(seed, count):
 
 def test_viterbi_keeps_to_the_scheme():
     X, y = segments(0, 30)
-    new, wanted = segments(1, 40)
+    new, gold = segments(1, 40)
     posterior = MarginalizedPerceptron(epochs=5, orders=2, decode="posterior").fit(X, y)
     viterbi = MarginalizedPerceptron(epochs=5, orders=2, scheme="IOB2").fit(X, y)
     for labels in viterbi.predict(new):
         for before, here in zip(["O", *labels], labels, strict=False):
             assert not here.startswith("I-") or before[1:] == here[1:]
-    f1 = [entity_scores(wanted, model.predict(new)).micro.f1 for model in (posterior, viterbi)]
+    f1 = [entity_scores(gold, model.predict(new)).micro.f1 for model in (posterior, viterbi)]
     assert f1[1] > f1[0]
 
 
@@ -312,11 +312,11 @@ def test_viterbi_on_trees_and_never_on_dags():
 
 def test_probabilities_are_calibrated():
     X, y = segments(2, 80)
-    new, wanted = segments(3, 150)
+    new, gold = segments(3, 150)
     model = MarginalizedPerceptron(epochs=4, orders=2).fit(X, y)
     marginals = np.concatenate(list(model.predict_marginals(new)))
     np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
-    truth = np.array([model.classes_.tolist().index(label) for own in wanted for label in own])
+    truth = np.array([model.classes_.tolist().index(label) for row in gold for label in row])
     sure = marginals.max(axis=1)
     right = marginals.argmax(axis=1) == truth
     assert abs(sure.mean() - right.mean()) < 0.1
@@ -340,20 +340,24 @@ def test_stored_models_predict_the_same(tmp_path, shape, prior):
         "chain": {"prior": HMM(), "prior_form": "chain"},
         "given": {"prior": priors},
     }[prior]
-    given = {"prior": priors} if prior == "given" else {}
+    arguments = {"prior": priors} if prior == "given" else {}
     model = MarginalizedPerceptron(epochs=3, label_kernel=None, **parameters).fit(X, y)
-    model.partial_fit(X[:2], [["A"] * len(x) for x in X[:2]], **{k: v[:2] for k, v in given.items()})
+    model.partial_fit(X[:2], [["A"] * len(x) for x in X[:2]], **{k: v[:2] for k, v in arguments.items()})
     if prior == "given":
         model.set_params(prior="given")
     model.save(tmp_path / "model.fuda")
     again = load(tmp_path / "model.fuda")
     assert again.mistakes_ == model.mistakes_
     assert again.support_ == model.support_
-    for a, b in zip(model.decision_scores(X, **given), again.decision_scores(X, **given), strict=True):
+    for a, b in zip(
+        model.decision_scores(X, **arguments), again.decision_scores(X, **arguments), strict=True
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
-    for a, b in zip(model.predict_marginals(X, **given), again.predict_marginals(X, **given), strict=True):
+    for a, b in zip(
+        model.predict_marginals(X, **arguments), again.predict_marginals(X, **arguments), strict=True
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-12)
-    assert list(map(list, again.predict(X, **given))) == list(map(list, model.predict(X, **given)))
+    assert list(map(list, again.predict(X, **arguments))) == list(map(list, model.predict(X, **arguments)))
 
 
 def test_a_model_without_support_is_stored(tmp_path):
@@ -390,8 +394,8 @@ def test_observations_of_every_kind(observations):
         "features": lambda k: {f"f{k}": 1.0, "bias": 0.5},
     }[observations]
     numbers = [rng.integers(0, 3, 5) for _ in range(10)]
-    X = [[make(k) for k in own] for own in numbers]
-    y = [[LABELS[k] for k in own] for own in numbers]
+    X = [[make(k) for k in row] for row in numbers]
+    y = [[LABELS[k] for k in row] for row in numbers]
     model = MarginalizedPerceptron().fit(X, y)
     assert [list(p) for p in model.predict(X)] == y
 

@@ -53,19 +53,19 @@ def problem(X, priors, model):
     """The kernel, the label number and the bound of each position, by their definitions."""
     K = whole_kernel(X, priors, model)
     labels = np.array([model.classes_.tolist().index(label) for y in Y for label in y])
-    own = 2 * np.arange(len(labels)) + labels
-    return K, labels, own, model.C / K[own, own].mean()
+    right = 2 * np.arange(len(labels)) + labels
+    return K, labels, right, model.C / K[right, right].mean()
 
 
-def best_dual(K, own, bound) -> float:
+def best_dual(K, right, bound) -> float:
     """max Σ α_t(y_t) − ½ αᵀ K α by a solver that knows nothing of the problem."""
     size = len(K)
     caps = np.zeros(size)
-    caps[own] = bound
+    caps[right] = bound
     sums = LinearConstraint(np.kron(np.eye(size // 2), np.ones(2)), 0.0, 0.0)
     linear = np.zeros(size)
-    linear[own] = 1.0
-    found = minimize(
+    linear[right] = 1.0
+    optimum = minimize(
         lambda a: 0.5 * a @ K @ a - linear @ a,
         np.zeros(size),
         jac=lambda a: K @ a - linear,
@@ -74,7 +74,7 @@ def best_dual(K, own, bound) -> float:
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-12},
     )
-    return -found.fun
+    return -optimum.fun
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -85,9 +85,9 @@ def test_the_dual_is_that_of_a_general_solver(shape, label_kernel, C) -> None:
     rng = np.random.default_rng(0)
     priors = [rng.dirichlet([1.0, 1.0], len(x)) for x in X]
     model = fitted(X, prior=priors, label_kernel=label_kernel, C=C)
-    K, labels, own, bound = problem(X, priors, model)
+    K, labels, right, bound = problem(X, priors, model)
     last = model.history_[-1]
-    assert last.dual == pytest.approx(best_dual(K, own, bound), rel=1e-5)
+    assert last.dual == pytest.approx(best_dual(K, right, bound), rel=1e-5)
 
     # The figures are what the definitions give for the model's own coefficients.
     alpha = np.zeros((len(labels), 2))
@@ -98,7 +98,7 @@ def test_the_dual_is_that_of_a_general_solver(shape, label_kernel, C) -> None:
             alpha[starts[support[structure]] + node, model.classes_.tolist().index(label)] = value
     a = alpha.ravel()
     scores = (K @ a).reshape(-1, 2)
-    assert last.dual == pytest.approx(a[own].sum() - 0.5 * a @ K @ a, rel=1e-9)
+    assert last.dual == pytest.approx(a[right].sum() - 0.5 * a @ K @ a, rel=1e-9)
     at = np.arange(len(labels))
     margins = 1.0 + scores - scores[at, labels][:, None]
     margins[at, labels] = 0.0
@@ -109,8 +109,8 @@ def test_the_dual_is_that_of_a_general_solver(shape, label_kernel, C) -> None:
     # Conditions of optimality: the constraints, and support only where the margin is just
     # kept or is not.
     assert np.abs(alpha.sum(axis=1)).max() < 1e-9
-    assert (a[own] <= bound + 1e-9).all()
-    assert (np.delete(a, own) <= 0.0).all()
+    assert (a[right] <= bound + 1e-9).all()
+    assert (np.delete(a, right) <= 0.0).all()
     for t, label in enumerate(labels):
         margin, share = scores[t, label] - scores[t, 1 - label], alpha[t, label] / bound
         assert margin >= 1.0 - 1e-2 or share > 1 - 1e-4
@@ -164,7 +164,7 @@ def test_results_do_not_depend_on_threads_and_are_repeated() -> None:
     assert one.support_ == two.support_
 
 
-def test_too_few_epochs_are_said() -> None:
+def test_too_few_epochs_are_reported() -> None:
     with pytest.warns(ConvergenceWarning, match="after 1 epochs the duality gap is .*; allow more epochs"):
         fitted(SHAPES["sequence"], C=100.0, epochs=1)
 

@@ -101,9 +101,9 @@ def test_every_labeling_by_the_formulas(case, new):
         assert inference.log_partition(encoded.corpus.graph, *model._scores(encoded))[0] == (
             pytest.approx(0.0, abs=1e-9)
         )
-        (found,) = model.predict_nbest([structure], len(truth) + 1)
-        assert len(found) == len(truth)
-        for labels, value in found:
+        (ranked,) = model.predict_nbest([structure], len(truth) + 1)
+        assert len(ranked) == len(truth)
+        for labels, value in ranked:
             assert value == pytest.approx(truth[tuple(labels)], abs=1e-9)
         assert truth[tuple(model.predict([structure])[0])] == pytest.approx(max(truth.values()))
         marginals = model.predict_marginals([structure])[0]

@@ -89,10 +89,12 @@ def labelings(labeler, x, classes):
     encoded = labeler._encode([x])
     scores, transitions = labeler._scores(encoded)
     parents = list(range(-1, len(x) - 1))
-    own = [labeler.classes_.tolist().index(c) for c in classes if c in labeler.classes_]
-    kept = [(y, s) for y, s in oracles.all_labelings(parents, scores, transitions) if set(y) <= set(own)]
-    total = sum(np.exp(s) for _, s in kept)
-    return [([labeler.classes_[k] for k in y], np.exp(s) / total) for y, s in kept]
+    numbers = [labeler.classes_.tolist().index(c) for c in classes if c in labeler.classes_]
+    possible = [
+        (y, s) for y, s in oracles.all_labelings(parents, scores, transitions) if set(y) <= set(numbers)
+    ]
+    total = sum(np.exp(s) for _, s in possible)
+    return [([labeler.classes_[k] for k in y], np.exp(s) / total) for y, s in possible]
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4), st.sampled_from(["hmm", "crf"]))
@@ -149,10 +151,10 @@ def test_an_unfitted_labeler_is_trained_out_of_fold(form, weight) -> None:
     assert not hasattr(hmm, "classes_")  # the user's object stays as it is
     folds = np.random.RandomState(0).permutation(len(X)) % FOLDS
     for fold in range(FOLDS):
-        others, own = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        others, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         part = [None if weight is None else weight[others]]
         fitted = clone(hmm).fit([X[i] for i in others], [Y[i] for i in others], sample_weight=part[0])
-        for i in own:
+        for i in held_out:
             alone = Corpus([Sequence(X[i])])
             expected, _ = for_training(fitted, form, alone, labels, classes)
             nodes = slice(*corpus.offsets[i : i + 2])
@@ -177,9 +179,9 @@ def test_trainings_at_the_same_time_give_the_same_prior(monkeypatch) -> None:
 
     monkeypatch.setattr(CRF, "_fit_encoded", noted)
     monkeypatch.setattr(priors, "thread_count", lambda _: 14)
-    found, source = for_training(CRF(n_jobs=3), "marginals", corpus, labels, classes)
+    actual, source = for_training(CRF(n_jobs=3), "marginals", corpus, labels, classes)
     assert threads == {3}  # 14 cores for six trainings
-    assert (found.nodes == expected.nodes).all()
+    assert (actual.nodes == expected.nodes).all()
     assert (source.source.weights_ == alone.source.weights_).all()
     assert (source.source.n_jobs, source.source.callback) == (3, None)
 

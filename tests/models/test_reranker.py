@@ -21,7 +21,7 @@ from fuda.models.memm import MEMM
 from fuda.models.reranker import Reranker
 from fuda.training import ranking
 
-# The last label is told by the first word, too far away for a model of label pairs.
+# The last label depends on the first word, too far away for a model of label pairs.
 LABELS = {"p": "A", "q": "B"}
 X = [[key, *middle, "z"] for middle in itertools.product("uvw", repeat=2) for key in LABELS]
 Y = [["O", "O", "O", LABELS[x[0]]] for x in X]
@@ -37,11 +37,11 @@ def small(**parameters: Any) -> Reranker:
 
 def by_definition(model: Reranker, structures, y):
     """α of every (structure, candidate), straight from the definition; one kernel at a time."""
-    found: list = [None] * len(structures)
-    for rest, own in KFold(model.folds).split(structures):
+    candidate_lists: list = [None] * len(structures)
+    for rest, held_out in KFold(model.folds).split(structures):
         base = clone(model.base).fit([structures[i] for i in rest], [y[i] for i in rest])
-        for i in own:
-            found[i] = base.predict_nbest([structures[i]], model.n)[0]
+        for i in held_out:
+            candidate_lists[i] = base.predict_nbest([structures[i]], model.n)[0]
     alpha: dict[tuple[int, int], float] = {}
     mean: dict[tuple[int, int], float] = {}
     steps = 0
@@ -50,15 +50,15 @@ def by_definition(model: Reranker, structures, y):
         return labelled_kernel(
             structures[i],
             structures[j],
-            found[i][a][0],
-            found[j][b][0],
+            candidate_lists[i][a][0],
+            candidate_lists[j][b][0],
             kernel=model.kernel,
             mixing=model.mixing,
         )
 
     for _ in range(model.epochs):
         mistakes = 0
-        for i, candidates in enumerate(found):
+        for i, candidates in enumerate(candidate_lists):
             ranking = [
                 model.base_weight * log_p + sum(w * k(j, b, i, c) for (j, b), w in alpha.items())
                 for c, (_, log_p) in enumerate(candidates)
@@ -74,7 +74,7 @@ def by_definition(model: Reranker, structures, y):
                 mean[key] = mean.get(key, 0.0) + w
         if not mistakes:
             break
-    return {key: w / steps for key, w in mean.items()} if model.average else alpha, found
+    return {key: w / steps for key, w in mean.items()} if model.average else alpha, candidate_lists
 
 
 @pytest.mark.parametrize(("structures", "y"), BOTH)
@@ -82,24 +82,24 @@ def by_definition(model: Reranker, structures, y):
 def test_learns_by_the_definition(structures, y, average):
     structures, y = structures[4:12], y[4:12]
     model = small(mixing=0.6, average=average, epochs=2, cache_bytes=0).fit(structures, y)
-    expected, found = by_definition(model, structures, y)
-    kept = {key: w for key, w in sorted(expected.items()) if w}
-    assert kept, "the case has mistakes to learn from"
-    np.testing.assert_allclose(model.alpha_, list(kept.values()))
-    labels = [found[i][c][0] for i, c in kept]
-    assert model.support_labels_.tolist() == [model.classes_.tolist().index(b) for own in labels for b in own]
+    expected, lists = by_definition(model, structures, y)
+    nonzero = {key: w for key, w in sorted(expected.items()) if w}
+    assert nonzero, "the case has mistakes to learn from"
+    np.testing.assert_allclose(model.alpha_, list(nonzero.values()))
+    labels = [lists[i][c][0] for i, c in nonzero]
+    assert model.support_labels_.tolist() == [model.classes_.tolist().index(b) for row in labels for b in row]
     assert [list(s) for s in model.support_structures_] == [
-        list(structures[i]) for i in sorted({i for i, _ in kept})
+        list(structures[i]) for i in sorted({i for i, _ in nonzero})
     ]
     new = structures[0]
     candidates = model.base_.predict_nbest([new], model.n)[0]
     ranking = [
         log_p
         + sum(
-            w * labelled_kernel(structures[i], new, found[i][c][0], own, kernel=Delta(), mixing=0.6)
-            for (i, c), w in kept.items()
+            w * labelled_kernel(structures[i], new, lists[i][c][0], row, kernel=Delta(), mixing=0.6)
+            for (i, c), w in nonzero.items()
         )
-        for own, log_p in candidates
+        for row, log_p in candidates
     ]
     assert model.predict([new])[0] == candidates[int(np.argmax(ranking))][0]
 
@@ -119,16 +119,16 @@ def test_equal_structures_share_rows_and_coefficients(structures, y, average, mo
     monkeypatch.setattr(Similarity, "rows", counted)
     model.fit(structures, y)
     assert max(seen) < 3 * len(structures)
-    expected, found = by_definition(model, structures, y)
+    expected, candidates = by_definition(model, structures, y)
     merged = {}
     for (i, c), w in sorted(expected.items()):
-        key = tuple(structures[i]), tuple(found[i][c][0])
+        key = tuple(structures[i]), tuple(candidates[i][c][0])
         merged[key] = merged.get(key, 0.0) + w
     owners = np.repeat(np.arange(len(model.support_structures_)), np.diff(model.support_first_))
     labels = np.split(model.classes_[model.support_labels_], len(model.alpha_))
     learned = {
-        (tuple(model.support_structures_[i]), tuple(own)): w
-        for i, own, w in zip(owners, labels, model.alpha_, strict=True)
+        (tuple(model.support_structures_[i]), tuple(row)): w
+        for i, row, w in zip(owners, labels, model.alpha_, strict=True)
     }
     assert len(learned) == len(model.alpha_)
     assert learned == pytest.approx({key: w for key, w in merged.items() if w})
@@ -137,7 +137,7 @@ def test_equal_structures_share_rows_and_coefficients(structures, y, average, mo
     assert model.predict(structures).tolist() == alone
 
 
-def test_what_an_epoch_will_take_is_told_where_it_is_long(monkeypatch):
+def test_the_time_of_an_epoch_is_announced_where_it_is_long(monkeypatch):
     """By a clock in which a second has passed each time that one looks."""
     model, clock = small(epochs=2), itertools.count()
     monkeypatch.setattr(ranking, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
@@ -288,6 +288,8 @@ def test_bad_files():
 def test_the_base_may_be_a_machine_when_labels_are_explained():
     X, y = [["a", "b", "a"], ["b", "a"]] * 4, [["A", "B", "A"], ["B", "A"]] * 4
     model = Reranker(HMSVM(features="word"), folds=2, n=3, epochs=1).fit(X, y)
-    told = model.explain(["a", "b"], 1)
-    assert told.chosen.label == model.predict([["a", "b"]])[0][1]
-    assert sum(part.value for part in told.contributions) == pytest.approx(told.difference, abs=1e-9)
+    explanation = model.explain(["a", "b"], 1)
+    assert explanation.chosen.label == model.predict([["a", "b"]])[0][1]
+    assert sum(part.value for part in explanation.contributions) == pytest.approx(
+        explanation.difference, abs=1e-9
+    )

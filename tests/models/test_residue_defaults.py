@@ -58,13 +58,13 @@ def test_residues_are_decoded_one_by_one(cls, tmp_path):
     y = [random.choice(["C", "H"], 20, p=[0.4, 0.6]).tolist() for _ in PROTEINS]
     for X, decode in ((PROTEINS, "posterior"), (GENES, "viterbi"), (WORDS, "viterbi")):
         model = cls().fit(X, y)
-        told = [list(p) for p in model.predict(X)]
-        assert told == [list(p) for p in cls(decode=decode).fit(X, y).predict(X)]
+        predicted = [list(p) for p in model.predict(X)]
+        assert predicted == [list(p) for p in cls(decode=decode).fit(X, y).predict(X)]
         assert model.decode is None
         model.save(tmp_path / "m.fuda")
         loaded = fuda.load(tmp_path / "m.fuda")
         assert loaded.decode is None
-        assert [list(p) for p in loaded.predict(X)] == told
+        assert [list(p) for p in loaded.predict(X)] == predicted
         loaded.set_params(decode="viterbi")
         assert [list(p) for p in loaded.predict(X)] == [
             list(p) for p in model.set_params(decode="viterbi").predict(X)

@@ -78,7 +78,7 @@ def test_with_single_nodes_it_is_the_crf():
 @pytest.mark.parametrize("partly", [False, True])
 def test_the_gradient_is_that_of_the_loss(partly):
     y = [
-        [None if partly and (i + t) % 3 == 0 else b for t, b in enumerate(own)] for i, own in enumerate(Y[:8])
+        [None if partly and (i + t) % 3 == 0 else b for t, b in enumerate(row)] for i, row in enumerate(Y[:8])
     ]
     weights = np.linspace(0.5, 2.0, 8)
     fitted = SemiCRF(features="word", window=1, max_length=2, scheme="IOB2", max_iter=3)
@@ -133,11 +133,11 @@ def test_probabilities_of_segments_are_those_of_labelings(model):
     for labels, value in model.predict_nbest([x], 10**6)[0]:
         for segment in entities(labels):
             p_of[segment] = p_of.get(segment, 0.0) + np.exp(value)
-    found = model.predict_segments([x], least=1e-4)[0]
-    assert {(kind, a, b): pytest.approx(p) for kind, a, b, p in found} == {
+    segments = model.predict_segments([x], least=1e-4)[0]
+    assert {(kind, a, b): pytest.approx(p) for kind, a, b, p in segments} == {
         segment: p for segment, p in p_of.items() if p >= 1e-4
     }
-    assert max(found, key=lambda own: own[3] if own[1] == 3 else 0)[:3] == ("LOC", 3, 5)
+    assert max(segments, key=lambda scored: scored[3] if scored[1] == 3 else 0)[:3] == ("LOC", 3, 5)
     assert not model.predict_segments([[]])[0]
     for least in (0, -1, 1.5, None):
         with pytest.raises(DataError, match=r"least=.*: give a probability"):
@@ -183,9 +183,9 @@ def test_known_labels_are_kept(model, x, data):
         if label is not None:
             assert table[t, list(model.classes_).index(label)] == pytest.approx(1.0)
     model.set_params(decode="posterior")
-    found = model.predict([x], known=[known])[0]
+    predicted = model.predict([x], known=[known])[0]
     model.set_params(decode="viterbi")
-    assert found in [labels for labels, _ in agree]
+    assert predicted in [labels for labels, _ in agree]
 
 
 def test_known_labels_that_no_segmentation_has(model):
@@ -196,11 +196,13 @@ def test_known_labels_that_no_segmentation_has(model):
 def test_posterior_decoding_is_well_formed_and_finds_the_most_right_labels(model):
     model.set_params(decode="posterior")
     x = ["Bo", "Paz", "New", "in"]
-    found, table = model.predict([x])[0], model.predict_marginals([x])[0]
+    predicted, table = model.predict([x])[0], model.predict_marginals([x])[0]
     model.set_params(decode="viterbi")
     number = {label: k for k, label in enumerate(model.classes_)}
-    worth = {tuple(y): sum(table[t, number[b]] for t, b in enumerate(y)) for y in labelings(model, 4)}
-    assert worth[tuple(found)] == pytest.approx(max(worth.values()))
+    expected_right = {
+        tuple(y): sum(table[t, number[b]] for t, b in enumerate(y)) for y in labelings(model, 4)
+    }
+    assert expected_right[tuple(predicted)] == pytest.approx(max(expected_right.values()))
 
 
 def test_lengths_decide_where_no_word_does():
@@ -229,8 +231,8 @@ def test_segments_longer_than_any_in_training():
     assert np.isfinite(semi.objective([x], [long]))
     assert semi.predict([x], known=[["B-LOC", *[None] * 7, "I-LOC"]])[0][0] == "B-LOC"
     assert semi.predict([x], known=[long])[0] == long
-    found = semi.predict_segments([x], known=[["B-LOC", *["I-LOC"] * 8]])[0]
-    assert found == [("LOC", 0, 9, pytest.approx(1.0))]
+    likely = semi.predict_segments([x], known=[["B-LOC", *["I-LOC"] * 8]])[0]
+    assert likely == [("LOC", 0, 9, pytest.approx(1.0))]
 
 
 def test_runs_of_labels_are_segments():
@@ -300,12 +302,16 @@ def test_explanations_add_up(decode, runs):
     for x in (["Bo", "Paz", "in", "New", "York"], ["San", "Jo", "Alto", "and"], ["York"]):
         best = semi.predict([x])[0]
         for node in range(len(x)):
-            told = semi.explain(x, node)
-            assert told.chosen.label == best[node]
-            assert told.rival.label != best[node]
-            assert sum(part.value for part in told.contributions) == pytest.approx(told.difference, abs=1e-9)
-            assert told.difference == pytest.approx(told.chosen.score - told.rival.score, abs=1e-9)
-            assert told.difference >= -1e-9
+            explanation = semi.explain(x, node)
+            assert explanation.chosen.label == best[node]
+            assert explanation.rival.label != best[node]
+            assert sum(part.value for part in explanation.contributions) == pytest.approx(
+                explanation.difference, abs=1e-9
+            )
+            assert explanation.difference == pytest.approx(
+                explanation.chosen.score - explanation.rival.score, abs=1e-9
+            )
+            assert explanation.difference >= -1e-9
             if decode == "viterbi":
                 semi.set_params(outside_penalty=0.0)
                 free = semi.explain(x, node)
@@ -323,20 +329,20 @@ def test_explanations_add_up(decode, runs):
 
 def test_a_penalty_of_outside_finds_more(model):
     weak = SemiCRF(l2=30.0, features="word").fit(X, Y)
-    found = [
+    counts = [
         sum(len(entities(y)) for y in weak.set_params(outside_penalty=p).predict(X)) for p in (-5, 0, 1, 9)
     ]
-    assert found == sorted(found)
-    assert found[0] < found[-1]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
 
 
 @pytest.mark.filterwarnings("ignore:the SemiCRF has not converged")
 def test_many_nodes_end_at_the_same_optimum_in_fewer_iterations(monkeypatch):
-    given = {"l2": 0.05, "tol": 1e-7}
-    plain = SemiCRF(**given).fit(X, Y).result_
+    parameters = {"l2": 0.05, "tol": 1e-7}
+    plain = SemiCRF(**parameters).fit(X, Y).result_
     monkeypatch.setattr("fuda.models.semi_crf.LEAST_NODES", 1)
     monkeypatch.setattr("fuda.training.spectrum._SAMPLE_EVERY", 1)  # a tenth of so few tells little
-    fits = [SemiCRF(n_jobs=n, **given).fit(X, Y) for n in (1, 2)]
+    fits = [SemiCRF(n_jobs=n, **parameters).fit(X, Y) for n in (1, 2)]
     np.testing.assert_array_equal(fits[0].weights_, fits[1].weights_)
     assert fits[0].n_iter_ < len(plain.history)
     assert fits[0].result_.history[-1].objective == pytest.approx(plain.history[-1].objective, rel=1e-4)
@@ -357,9 +363,11 @@ def test_it_is_a_prior_and_a_base():
     assert ranker.score(X[:15], Y[:15]) > 0.8
     x = ["Bo", "Paz", "in", "New", "York"]
     for node, label in enumerate(ranker.predict([x])[0]):
-        told = ranker.explain(x, node)
-        assert told.chosen.label == label
-        assert sum(part.value for part in told.contributions) == pytest.approx(told.difference, abs=1e-9)
+        explanation = ranker.explain(x, node)
+        assert explanation.chosen.label == label
+        assert sum(part.value for part in explanation.contributions) == pytest.approx(
+            explanation.difference, abs=1e-9
+        )
     with pytest.raises(DataError, match="prior_form='chain' with a SemiCRF"):
         MarginalizedPerceptron(prior=semi, prior_form="chain").fit(X, Y)
 

@@ -20,9 +20,9 @@ def test_conditions(function, curvature, first):
     direction = -gradient.copy()
     slope = float(gradient @ direction)
     watch = Watch(1e-3, 100, None)
-    found = wolfe(watch.counted(function), x, value, slope, direction, first, VectorArithmetic(15), curvature)
-    assert found is not None
-    point, new_value, new_gradient, step = found
+    end = wolfe(watch.counted(function), x, value, slope, direction, first, VectorArithmetic(15), curvature)
+    assert end is not None
+    point, new_value, new_gradient, step = end
     np.testing.assert_allclose(point, x + step * direction)
     assert new_value <= value + DECREASE * step * slope
     assert new_gradient @ direction >= curvature * slope
@@ -40,6 +40,6 @@ def test_values_that_are_no_numbers_are_stepped_back_from():
     def function(x):
         return (float("nan"), x) if x[0] > 0.5 else (float((x[0] - 0.4) ** 2), 2 * (x - 0.4))
 
-    found = wolfe(function, np.zeros(1), 0.16, -0.8, np.ones(1), 8.0, VectorArithmetic(1))
-    assert found is not None
-    assert 0 < found[0][0] <= 0.5
+    end = wolfe(function, np.zeros(1), 0.16, -0.8, np.ones(1), 8.0, VectorArithmetic(1))
+    assert end is not None
+    assert 0 < end[0][0] <= 0.5

@@ -30,8 +30,8 @@ ME = Step("me", "tab")
 
 def add_file(store, path, labels=(), nodes=False, **options):
     """Add a file to a store as the command does."""
-    format, found = importing.format_for(str(path), options.pop("format", None))
-    reading = found | options
+    format, detected = importing.format_for(str(path), options.pop("format", None))
+    reading = detected | options
     data = read(path, format.name, **format.from_command(reading))
     reading |= {"format": format.name} | format.options_to_store(data)
     added = importing.add(
@@ -42,7 +42,7 @@ def add_file(store, path, labels=(), nodes=False, **options):
 
 
 def full(store, is_full=True):
-    """Let a store have no more room, or enough again."""
+    """Let the disk of a store be full, or have space again."""
     store._writer.execute(f"PRAGMA max_page_count = {1 if is_full else 1 << 30}")
 
 
@@ -55,11 +55,11 @@ def text(tmp_path):
 
 @pytest.fixture
 def store(tmp_path, text):
-    found = Store(tmp_path / "news.db", create=True)
-    add_file(found, text, ["PER", "LOC"])
-    found.set_about("learner", "kernel")
-    yield found
-    found.close()
+    news = Store(tmp_path / "news.db", create=True)
+    add_file(news, text, ["PER", "LOC"])
+    news.set_about("learner", "kernel")
+    yield news
+    news.close()
 
 
 class Page:
@@ -69,7 +69,7 @@ class Page:
         self.store = store
         self.sessions = Sessions(store, 8000, password)
         hosts = hosts_for("127.0.0.1", 8000, password)
-        self.app, self.feed, self.desk = make_app(store, self.sessions, hosts)
+        self.app, self.feed, self.api = make_app(store, self.sessions, hosts)
         self.client = TestClient(
             self.app, base_url="http://127.0.0.1:8000", headers={"Origin": "http://127.0.0.1:8000"}
         )
@@ -100,13 +100,13 @@ class Page:
 
     def taught(self):
         """Wait until the model has learned all that was logged."""
-        assert self.desk.teacher.wait_for(self.store.last_event(), PATIENCE)
+        assert self.api.teacher.wait_for(self.store.last_event(), PATIENCE)
 
 
 @pytest.fixture
 def page(store):
-    with Page(store) as found:
-        yield found
+    with Page(store) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -115,9 +115,9 @@ def browser():
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed (apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def opened(browser):
             contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
         page.goto(served.entrance)
         if at:
             page.goto(served.address + at)
@@ -150,6 +150,5 @@ def opened(browser):
     yield open_page
     for context in contexts:
         context.close()
-    # Refusals and lost connections are told by the tests that make them; the browser
-    # notes them too.
+    # Tests that make refusals and lost connections check them; the browser notes them too.
     assert [c for c in complaints if "Failed to load resource" not in c and "net::ERR" not in c] == []

@@ -90,14 +90,14 @@ def test_arrows_choose_words_and_letters_work(served: Served, opened: Open) -> N
 
 def test_the_next_sentence_does_not_wait_for_the_server(served: Served, opened: Open) -> None:
     page = opened(served)
-    held: list[Any] = []
-    page.route("**/accept", lambda route: held.append(route))
+    routes: list[Any] = []
+    page.route("**/accept", lambda route: routes.append(route))
     wait_for_sentence(page, "Anna")
     wait_for_the_next(page)
     page.keyboard.press("Enter")
     page.wait_for_selector("#sentence .word >> text=Bert")
     assert served.answers() == {}
-    held[0].continue_()
+    routes[0].continue_()
     wait_until(served.answers)
 
 
@@ -108,11 +108,11 @@ def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served,
     wait_for_sentence(page, "Dora")
     page.wait_for_selector("#sentence .mark")
     page.locator("#sentence button.chip").first.click()
-    page.wait_for_selector(".why .voice")
+    page.wait_for_selector(".why .evidence")
     assert page.locator(".why .share").count() > 0
     assert page.locator(".why .lit").count() > 0
     assert page.locator(".why .asked").inner_text() == "Dora Falk"
-    page.locator("button.voice-line").first.click()
+    page.locator("button.evidence-line").first.click()
     page.wait_for_selector(".corrector .word.chosen")
     page.locator(".corrector .pick", has_text="ORG").click()
     page.get_by_role("button", name="Save the correction").click()
@@ -170,10 +170,10 @@ def test_settings_and_labels(served: Served, opened: Open) -> None:
     page.locator("dialog input[name=order]").first.check()
     wait_until(lambda: served.store.about("order") == "useful")
     page.locator("dialog input[name=features][value=word]").check()
-    wait_until(lambda: served.desk.teacher.current.model.features == "word")
+    wait_until(lambda: served.api.teacher.current.model.features == "word")
     page.wait_for_selector("text=A better model is in use, taught by 3 sentences.")
     page.locator("dialog input[name=learner][value=kernel]").check()
-    wait_until(lambda: type(served.desk.teacher.current.model).__name__ == "MarginalizedPerceptron")
+    wait_until(lambda: type(served.api.teacher.current.model).__name__ == "MarginalizedPerceptron")
     page.keyboard.press("Escape")
     page.wait_for_selector(".pick >> text=Event")
 
@@ -181,35 +181,37 @@ def test_settings_and_labels(served: Served, opened: Open) -> None:
 def test_what_is_downloaded_reads_back(served: Served, opened: Open, tmp_path: Path) -> None:
     served.teach()
     page = opened(served)
-    found = {}
+    paths = {}
     for name in ("Model", "CoNLL", "JSON Lines", "CoNLL-U"):
         page.get_by_role("button", name="Export").click()
         with page.expect_download() as download:
             page.locator("#export-menu a", has=page.get_by_text(name, exact=True)).click()
-        found[name] = tmp_path / download.value.suggested_filename
-        download.value.save_as(found[name])
+        paths[name] = tmp_path / download.value.suggested_filename
+        download.value.save_as(paths[name])
         page.wait_for_selector("#export-menu", state="hidden")
-    given = list(served.answers().values())
-    assert [list(y) for y in read(found["CoNLL"]).y] == given
-    assert [list(y) for y in read(found["JSON Lines"]).y] == given
-    assert [list(y) for y in read(found["CoNLL-U"], label="MISC:NE", graph="sequence", absent="O").y] == given
-    first = json.loads(found["JSON Lines"].read_text(encoding="utf-8").splitlines()[0])
+    answers = list(served.answers().values())
+    assert [list(y) for y in read(paths["CoNLL"]).y] == answers
+    assert [list(y) for y in read(paths["JSON Lines"]).y] == answers
+    assert [
+        list(y) for y in read(paths["CoNLL-U"], label="MISC:NE", graph="sequence", absent="O").y
+    ] == answers
+    first = json.loads(paths["JSON Lines"].read_text(encoding="utf-8").splitlines()[0])
     assert first["text"][first["spans"][1]["start"] : first["spans"][1]["end"]] == "Oslo"
     words = ["Anna", "Lind", "lives", "in", "Oslo", "."]
-    assert list(load(found["Model"]).predict([words])[0]) == given[0]
+    assert list(load(paths["Model"]).predict([words])[0]) == answers[0]
 
 
 def test_doubtful_labels_are_changed_kept_and_explained(
     served: Served, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found(X: Any, y: Any, scheme: str, progress: Any) -> list[Doubt]:
+    def fixed_doubts(X: Any, y: Any, scheme: str, progress: Any) -> list[Doubt]:
         progress(0.5)
         late = Doubt(2, 4, 5, ["B-LOC"], ["B-ORG"], 0.4, [4], "Oslo", [("B-LOC", 1)])
         features = [("[0] w=Volvo", 0.9), ("[0] s1=o", 0.5), ("[-1] w=for", 0.2)]
         first = Doubt(1, 4, 5, ["B-ORG"], ["B-PER"], 1.4, [4], "Volvo", [("O", 1)], features)
         return [first, late]
 
-    monkeypatch.setattr("fuda.active.doubts.doubts", found)
+    monkeypatch.setattr("fuda.active.doubts.doubts", fixed_doubts)
     served.teach()
     page = opened(served)
     page.get_by_role("link", name="Doubts").click()
@@ -222,8 +224,8 @@ def test_doubtful_labels_are_changed_kept_and_explained(
     wait_for_sentence(page, "Erik")
     page.get_by_role("link", name="Doubts").click()
     page.get_by_role("button", name="Look for doubtful labels").click()
-    said = "“Volvo” elsewhere: no span 1 ×. For begin of PER speak: the word is “Volvo”, ends in “o”"
-    page.wait_for_selector(f".doubt >> text={said}; the word before is “for”")
+    evidence = "“Volvo” elsewhere: no span 1 ×. Evidence for begin of PER: the word is “Volvo”, ends in “o”"
+    page.wait_for_selector(f".doubt >> text={evidence}; the word before is “for”")
     assert "2 labels are contradicted" in page.locator(".doubts-view").inner_text()
     assert page.locator(".doubt").first.locator("dd").all_text_contents() == [
         "Bert EkPER works for VolvoORG in ParisLOC.",
@@ -238,7 +240,7 @@ def test_doubtful_labels_are_changed_kept_and_explained(
     page.evaluate("fetch('/api/doubts?offset=0&limit=1').then(answer => answer.json())")
     assert page.locator(".doubt.seen").count() == 1
     page.get_by_role("button", name="Change it").first.click()
-    page.wait_for_selector(".doubt.settled >> text=changed")
+    page.wait_for_selector(".doubt.decided >> text=changed")
     assert served.answers()["Bert Ek works for Volvo in Paris ."][4] == "B-PER"
     page.get_by_role("link", name="Why?").last.click()
     wait_for_sentence(page, "Carla")
@@ -254,9 +256,9 @@ def test_progress_is_drawn_and_written_out(served: Served, opened: Open) -> None
     assert "3" in page.locator(".facts").text_content()
 
 
-@pytest.mark.parametrize(("kept", "label"), [("Keep mine", "B-ORG"), ("Keep theirs", "B-PER")])
+@pytest.mark.parametrize(("choice", "label"), [("Keep mine", "B-ORG"), ("Keep theirs", "B-PER")])
 def test_two_tabs_that_change_one_sentence_see_both_versions(
-    kept: str, label: str, served: Served, opened: Open
+    choice: str, label: str, served: Served, opened: Open
 ) -> None:
     one = opened(served, at="#label/1")
     wait_for_sentence(one, "Anna")
@@ -277,8 +279,8 @@ def test_two_tabs_that_change_one_sentence_see_both_versions(
     assert "ORG" in texts[0]
     assert "PER" in texts[1]
     for _ in range(3):
-        two.keyboard.press("Escape")  # which of the two holds has to be said
-    two.get_by_role("button", name=kept).click()
+        two.keyboard.press("Escape")  # one of the two has to be chosen
+    two.get_by_role("button", name=choice).click()
     two.wait_for_selector("dialog", state="detached")
     wait_until(lambda: label in next(iter(served.answers().values())))
     assert len(served.answers()) == 1
@@ -300,7 +302,7 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
     one.wait_for_selector("#sentence .mark[data-label=PER]")
     assert marks(one) == ["Anna Lind/PER"]
     assert one.locator(".meta .pill.done").count() == 1
-    served.desk.announce(
+    served.api.announce(
         {"type": "model", "version": 9, "text": "a better model is in use, taught by 9 sentences"}
     )
     one.wait_for_selector("text=A better model is in use, taught by 9 sentences.")
@@ -308,8 +310,8 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
 
 def test_what_was_announced_before_the_page_listened_is_shown(served: Served, opened: Open) -> None:
     one = opened(served, at="#label/1")
-    held: list[Any] = []
-    one.context.route("**/api/events", lambda route: held.append(route))
+    routes: list[Any] = []
+    one.context.route("**/api/events", lambda route: routes.append(route))
     two = opened(served, context=one.context, at="#label/1")
     wait_for_sentence(two, "Anna")
     drag(one, 0, 1)
@@ -317,7 +319,7 @@ def test_what_was_announced_before_the_page_listened_is_shown(served: Served, op
     one.keyboard.press("Enter")
     wait_until(served.answers)
     assert marks(two) == []
-    held[0].continue_()
+    routes[0].continue_()
     two.wait_for_selector("#sentence .mark[data-label=PER]")
     two.wait_for_selector("#model >> text=1 of 8")
 
@@ -391,14 +393,14 @@ def test_the_page_says_that_the_model_is_being_prepared(
 def test_a_lesson_that_takes_a_minute_is_drawn_in_when_it_has_been_learned(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learned, teach = Event(), Teacher._taught
+    learned, teach = Event(), Teacher._after_lesson
 
     def slowly(self: Teacher, model: object, number: int) -> object:
         if self.store.lesson(number).structures:  # there are events without
             learned.wait(PATIENCE)
         return teach(self, model, number)
 
-    monkeypatch.setattr(Teacher, "_taught", slowly)
+    monkeypatch.setattr(Teacher, "_after_lesson", slowly)
     file = tmp_path / "news.txt"
     file.write_text("Anna Lind lives in Oslo.\n" * 3, encoding="utf-8")
     for served in serving(tmp_path, file, "PER"):

@@ -96,8 +96,8 @@ def test_graphs_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
         wait_for_sentence(page, "Bo bakes")
         page.wait_for_selector("#sentence .chip")  # compiled code is loaded before
         page.locator("#sentence .chip[data-label=WHO]").click()
-        page.wait_for_selector(".why .voice")
-        page.locator("button.voice-line").first.click()
+        page.wait_for_selector(".why .evidence")
+        page.locator("button.evidence-line").first.click()
         page.wait_for_selector(".corrector svg .word")
         assert page.locator(".corrector .arc").count() == 7  # with that of the root
 
@@ -162,16 +162,16 @@ def test_axe_finds_nothing(width: int, scheme: str, served: Served, opened: Open
     screen = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "reduced_motion": "reduce"}
     served.teach()
     page = opened(served, **screen)
-    found = []
+    violated = []
     for view in VIEWS:
         page.goto(f"{served.address}#{view if view in ('sentences', 'doubts', 'progress') else 'label/3'}")
         look_at(page, view)
         # Scripts of the page's own origin alone may run; axe comes by the debugger, which may too.
         part = "dialog" if view in ("keys", "settings") else None
         violations = axe.run(page, context=part).response["violations"]
-        found += [(view, v["id"], v["nodes"][0]["html"]) for v in violations]
+        violated += [(view, v["id"], v["nodes"][0]["html"]) for v in violations]
         page.keyboard.press("Escape")
-    assert found == []
+    assert violated == []
 
 
 def look_at(page: Any, view: str) -> None:
@@ -179,7 +179,7 @@ def look_at(page: Any, view: str) -> None:
     if view == "why":
         wait_for_sentence(page, "Carla")
         page.locator("#sentence button.chip").first.click()
-        page.locator("button.voice-line").first.click()
+        page.locator("button.evidence-line").first.click()
         page.wait_for_selector(".corrector")
     elif view in ("keys", "settings"):
         page.locator(f"#{view}").click()

@@ -119,11 +119,11 @@ def test_a_password_lets_in(store):
 
 
 def test_hosts_of_a_page_for_others():
-    own = hosts_for("0.0.0.0", 80, "secret")
-    assert own("192.168.0.7:80")
-    assert own("[fe80::1]:80")
-    assert not own("evil.example:80")
-    assert not own("192.168.0.7:81")
+    is_own = hosts_for("0.0.0.0", 80, "secret")
+    assert is_own("192.168.0.7:80")
+    assert is_own("[fe80::1]:80")
+    assert not is_own("evil.example:80")
+    assert not is_own("192.168.0.7:81")
     assert not hosts_for("0.0.0.0", 80, None)("192.168.0.7:80")
     assert hosts_for("192.168.0.7", 81, "secret")("192.168.0.7:81")
     assert not hosts_for("192.168.0.7", 81, "secret")("192.168.0.8:81")

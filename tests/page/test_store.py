@@ -221,12 +221,12 @@ def test_labels_of_a_file_are_taken_for_structures_without(tmp_path, store):
         ("東京 N\nの P\n\n日本 N\n", "conll"),
     ],
 )
-def test_raw_text_is_told_from_columns(tmp_path, content, format):
+def test_raw_text_is_distinguished_from_columns(tmp_path, content, format):
     path = tmp_path / "some.txt"
     path.write_text(content)
-    found, options = importing.format_for(str(path), None)
-    assert found.name == format
-    assert len(read(path, found.name, **options).records) > 0
+    detected, options = importing.format_for(str(path), None)
+    assert detected.name == format
+    assert len(read(path, detected.name, **options).records) > 0
 
 
 def test_schemes_of_files_become_one(tmp_path):
@@ -276,7 +276,7 @@ def test_nothing_is_left_of_a_store_that_cannot_be_made(tmp_path, monkeypatch):
     assert path.exists()
 
 
-def test_a_step_that_finds_no_room_changes_nothing(store):
+def test_a_step_on_a_full_disk_changes_nothing(store):
     full(store)
     before = store.item(1), store.last_event()
     with pytest.raises(StoreError, match=r"news\.db: cannot be written: .* full; make room on its disk"):

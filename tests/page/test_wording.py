@@ -8,10 +8,10 @@ import pytest
 
 from fuda.explanations.base import Contribution
 from fuda.features.sets import JOINTS, text
+from fuda.page.evidence import EvidenceSearch
 from fuda.page.spans import Unit
 from fuda.page.store import Store
 from fuda.page.why import _in_words
-from fuda.page.witnesses import Witnesses
 from fuda.page.wording import (
     elsewhere_in_words,
     feature_in_words,
@@ -46,10 +46,10 @@ def test_features_in_words(raw: str) -> None:
     assert feature_in_words(raw, True, {"B-PER"}, "*{}*".format) == FEATURES[raw]
 
 
-def test_features_of_one_word_are_told_together() -> None:
+def test_features_of_one_word_are_described_together() -> None:
     ending = ["[+1] s1=i", "[+1] l=di", "[+1] w=di", "[+1] shape=xx", "[+1] length=2", "[+1] p1=d"]
-    said = features_in_words(ending, True, (), str)
-    assert said == "the word after is “di”, ends in “i”, is 2 small letters, has 2 characters and 1 more"
+    sentence = features_in_words(ending, True, (), str)
+    assert sentence == "the word after is “di”, ends in “i”, is 2 small letters, has 2 characters and 1 more"
     assert features_in_words(["[-1] <-1>"], True, (), str) == "there is no word before"
     both = ["[-1lower&0lower] in&lima", "[-1lower&0classes] in&Xx"]
     assert features_in_words(both, True, (), str) == (
@@ -57,8 +57,8 @@ def test_features_of_one_word_are_told_together() -> None:
         "the word before is “in”, the word has capitals, then small letters"
     )
     alike = ["[0classes&+1lower] Xx&<+1>", "[0classes&+1classes] Xx&<+1>"]
-    said = features_in_words(alike, False, (), str)
-    assert said == "the word has capitals, then small letters, there is no dependent"
+    sentence = features_in_words(alike, False, (), str)
+    assert sentence == "the word has capitals, then small letters, there is no dependent"
     assert features_in_words(["of another form"], True, (), str) == "of another form"
 
 
@@ -71,9 +71,9 @@ def test_neighbours_in_trees_are_heads_and_dependents() -> None:
 def test_all_features_of_text_have_words() -> None:
     for word in ("May-25", "J.", "IV", "1999", "O'Brien", "iPhone", "...", "東京"):
         for name in text(word):
-            said = feature_in_words(f"[0] {name}", True, (), str)
-            assert "=" not in said, said
-            assert said != f"the word has {name}" or name == "digits"
+            sentence = feature_in_words(f"[0] {name}", True, (), str)
+            assert "=" not in sentence, sentence
+            assert sentence != f"the word has {name}" or name == "digits"
     for joint in JOINTS["text"]:
         name = "&".join(f"{offset:+d}{key}" if offset else f"0{key}" for offset, key in joint)
         assert parsed(f"[{name}] {'&'.join('x' for _ in joint)}") is not None
@@ -93,17 +93,17 @@ def test_why_has_no_raw_features_and_joints_have_sentences(page: Page) -> None:
     for number, spans in ((1, [(0, 1, "PER"), (3, 4, "LOC")]), (2, [(0, 1, "PER"), (3, 4, "LOC")]), (5, [])):
         page.accept(page.get(f"items/{number}")["item"], spans)
     page.taught()
-    found = page.post("why", id=4, start=4, end=5)
-    voices = found["for"] + found["against"]
-    assert voices
-    assert not any("[" in voice["text"] or "→" in voice["text"] for voice in voices)
-    witnesses = Witnesses(page.store, page.desk.teacher.current.model)
+    answer = page.post("why", id=4, start=4, end=5)
+    evidence = answer["for"] + answer["against"]
+    assert evidence
+    assert not any("[" in entry["text"] or "→" in entry["text"] for entry in evidence)
+    search = EvidenceSearch(page.store, page.api.teacher.current.model)
     joint = parsed("[-1lower&0classes] in&Xx")
     assert joint is not None
-    found = witnesses.of(joint, "Lima", "B-LOC")
-    assert found is not None
-    assert (found.item.id, found.node, found.matched) == (1, 3, [2, 3])
-    assert witnesses.of(joint, "Lima", "B-PER") is None
+    answer = search.find(joint, "Lima", "B-LOC")
+    assert answer is not None
+    assert (answer.item.id, answer.node, answer.matched) == (1, 3, [2, 3])
+    assert search.find(joint, "Lima", "B-PER") is None
 
 
 def test_features_of_trees_have_sentences(tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_features_of_trees_have_sentences(tmp_path: Path) -> None:
     add_file(store, path)
     with Page(store) as page:
         page.taught()
-        found = page.post("why", id=3, start=0, end=1)
-        heads = [voice for voice in found["for"] if voice["text"].startswith("the head")]
+        answer = page.post("why", id=3, start=0, end=1)
+        heads = [voice for voice in answer["for"] if voice["text"].startswith("the head")]
         assert heads
         assert all((voice["node"], voice["matched"][0], voice["item"]) == (0, 1, 2) for voice in heads)
     store.close()

@@ -83,9 +83,9 @@ def test_models_share_an_axes(crf):
 
 
 def test_convergence_of_callbacks_and_of_models(crf):
-    found: list = []
-    CRF(callback=found.append).fit(X, Y)
-    by_callback = plots.convergence({"a run": found}).lines[0].get_ydata()
+    iterations: list = []
+    CRF(callback=iterations.append).fit(X, Y)
+    by_callback = plots.convergence({"a run": iterations}).lines[0].get_ydata()
     of_model = plots.convergence(crf)
     assert by_callback.tolist() == of_model.lines[0].get_ydata().tolist()
     assert of_model.get_ylabel() == "objective"

@@ -18,6 +18,6 @@ def test_every_learner_gives_the_same_bytes(monkeypatch, capfd):
     monkeypatch.chdir(ROOT)  # where the processes find the campaign
     monkeypatch.setattr(sys, "argv", ["determinism", "--runs", "2", "--only", "^[A-Za-z]*$"])
     ended = determinism.main()
-    told = capfd.readouterr()
-    assert ended == 0, told.err
-    assert told.out.startswith("determinism: 10 models in each of 2 processes, 0 differ")
+    output = capfd.readouterr()
+    assert ended == 0, output.err
+    assert output.out.startswith("determinism: 10 models in each of 2 processes, 0 differ")

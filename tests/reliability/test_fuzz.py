@@ -22,10 +22,10 @@ def test_finds(path):
 @pytest.mark.parametrize("target", targets.TARGETS)
 @pytest.mark.filterwarnings("ignore")
 def test_first_inputs(target):
-    found = seeds.seeds(target)[:25]
-    for data in found:
+    inputs = seeds.seeds(target)[:25]
+    for data in inputs:
         targets.run(target, data)
-    assert found
+    assert inputs
 
 
 @pytest.mark.parametrize("target", targets.TARGETS)

@@ -16,13 +16,13 @@ from reliability.mutations import mutated, put_together, take_apart
 @pytest.fixture(scope="module")
 def contents(tmp_path_factory):
     """The content of a file of every case."""
-    path, found = tmp_path_factory.mktemp("hostile") / "model.fuda", {}
+    path, parts = tmp_path_factory.mktemp("hostile") / "model.fuda", {}
     for name, case in all_cases().items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             case.fitted().save(path)
-        found[name] = take_apart(path.read_bytes())
-    return found
+        parts[name] = take_apart(path.read_bytes())
+    return parts
 
 
 def test_every_model_has_a_case(contents):
@@ -41,7 +41,7 @@ def test_a_file_put_together_again_is_the_same_model(contents, tmp_path):
 def test_changed_files(name, contents, tmp_path):
     path, questions = tmp_path / "model.fuda", all_cases()[name].questions
     for number in range(8):
-        data, said = mutated(Random(f"test/{name}/{number}"), contents[name], list(contents.values()))
+        data, changes = mutated(Random(f"test/{name}/{number}"), contents[name], list(contents.values()))
         path.write_bytes(data)
         word, why = hostile.outcome(path, questions, None, 0)  # no alarm: the first may compile
-        assert not word.startswith("broken"), (said, word, why)
+        assert not word.startswith("broken"), (changes, word, why)

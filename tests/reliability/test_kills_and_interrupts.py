@@ -20,11 +20,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 @pytest.mark.parametrize(("name", "runs"), [("kills", 2), ("interrupts", 6), ("labelling", 3)])
 def test_a_small_campaign(name, runs):
     line = [sys.executable, "-m", f"reliability.{name}", "--runs", str(runs), "--seed", "1"]
-    found = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith(f"{name}: ")
-    assert ", 0 broken" in found.stdout
-    assert len(found.stdout.splitlines()) == 1
+    result = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"{name}: ")
+    assert ", 0 broken" in result.stdout
+    assert len(result.stdout.splitlines()) == 1
 
 
 def test_every_model_is_killed_and_interrupted():

@@ -78,19 +78,19 @@ def trainings(draw, name: str):
 @settings(max_examples=15)
 @given(st.data())
 def test_answers_are_finite_and_what_is_saved_is_loaded(name, tmp_path_factory, data):
-    model, how, weights = data.draw(trainings(name))
-    X, path = structures(*how), Path(tmp_path_factory.getbasetemp()) / f"{name}.fuda"
+    model, shape_of_data, weights = data.draw(trainings(name))
+    X, path = structures(*shape_of_data), Path(tmp_path_factory.getbasetemp()) / f"{name}.fuda"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             model.fit(X, LABELS, **weights)
         except DataError:
             return
-    found = answers(model, X)
+    expected = answers(model, X)
     assert 0.0 <= model.score(X, LABELS) <= 1.0
     model.save(path)
-    assert repr(answers(fuda.load(path), X)) == repr(found)
-    kind, _, shape = how
+    assert repr(answers(fuda.load(path), X)) == repr(expected)
+    kind, _, shape = shape_of_data
     with contextlib.suppress(DataError):  # other numbers may be refused
         answers(model, structures(kind, data.draw(sizes), shape))
 

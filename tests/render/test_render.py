@@ -109,13 +109,13 @@ class Parsed(HTMLParser):
 def checked(html):
     """Parse HTML after a check that it loads and runs nothing."""
     html.encode()
-    found = Parsed(html)
-    assert found.tags <= ALLOWED
-    for style in found.styles:
+    parsed = Parsed(html)
+    assert parsed.tags <= ALLOWED
+    for style in parsed.styles:
         assert "url(" not in style
         assert "@import" not in style
     assert "http" not in html.replace("http://www.w3.org/2000/svg", "")
-    return found
+    return parsed
 
 
 def terminal(value, width=80):
@@ -140,9 +140,9 @@ def test_hostile_words_and_labels_are_text(number):
         [x], [HOSTILE], gold=[HOSTILE[::-1]], probabilities=[[0.5] * len(x)], names=[HOSTILE[0]]
     )
     for html in (display._repr_html_(), page(HOSTILE[0], display.html()), display.one(0, 3, 0, 5)):
-        found = checked(html)
-        assert "script" not in found.tags
-        assert "<script>" in found.text
+        parsed = checked(html)
+        assert "script" not in parsed.tags
+        assert "<script>" in parsed.text
     shown = terminal(display)
     assert "\x1b" not in shown
     assert "\x07" not in shown
@@ -169,10 +169,10 @@ def test_explanations_and_reports_of_hostile_text():
     for model in models:
         model.fit(X, y)
         for node in range(3):
-            found = model.explain(X[0], node)
-            text = checked(found._repr_html_()).text
-            assert plain(found.chosen.label) in text
-            assert "\x1b" not in terminal(found)
+            explanation = model.explain(X[0], node)
+            text = checked(explanation._repr_html_()).text
+            assert plain(explanation.chosen.label) in text
+            assert "\x1b" not in terminal(explanation)
     text = checked(evaluate([HOSTILE], [HOSTILE[::-1]])._repr_html_()).text
     assert "<script>" in text
 

@@ -32,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
     for k in range(14):
         residues = f"GS{HELIX[k % 4 :]}PNGD{STRAND[k % 3 :]}GGWW"
         states = "CC" + "H" * (15 - k % 4) + "CCCC" + "E" * (15 - k % 3) + "CCXX"
-        kept = " ".join(["1.0"] * (len(residues) - 2) + ["0.0"] * 2)
-        rows.append(f"{residues},{states},,,{kept}")
+        mask = " ".join(["1.0"] * (len(residues) - 2) + ["0.0"] * 2)
+        rows.append(f"{residues},{states},,,{mask}")
     rows.append("MKV,HHH,,,0.0 0.0 0.0")
     with gzip.open(tmp_path / "cb513" / "cb513.csv.gz", "wt") as file:
         file.write("\n".join(rows) + "\n")
@@ -86,9 +86,9 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     report = folder / "report.md"
     report.write_text("".join(f"<!-- fuda: biology {k} -->\n<!-- end -->\n" for k in (1, 2, 3, 4)))
     command = ["biology", "--data", str(folder), "--report", str(report)]
-    found = CliRunner().invoke(group, ["reproduce", *command])
-    assert found.exit_code == 0, found.output
-    assert "PKA, CRF, default, test proteins: ROC AUC 1.000, l2=1.0\n" in found.output
+    result = CliRunner().invoke(group, ["reproduce", *command])
+    assert result.exit_code == 0, result.output
+    assert "PKA, CRF, default, test proteins: ROC AUC 1.000, l2=1.0\n" in result.output
     rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
     assert float(rows["HMM"][1].split()[0]) > 60
     assert float(rows["structured"][1].split()[0]) > 60
@@ -99,8 +99,8 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     before = report.read_text()
     plots = folder / "plots"
     plots.mkdir()
-    found = CliRunner().invoke(group, ["reproduce", *command, "--table", "3", "--plots", str(plots)])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(group, ["reproduce", *command, "--table", "3", "--plots", str(plots)])
+    assert result.exit_code == 0, result.output
     after = report.read_text()
     assert after.split("biology 3")[0] == before.split("biology 3")[0]
     assert after.split("biology 4")[1] == before.split("biology 4")[1]
@@ -123,19 +123,19 @@ def test_another_kinase_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "train_ATM.fasta").write_text(text.lower())
     (tmp_path / "test_ATM.fasta").write_text(">t\nMKVS\n>one\nS\n")
     monkeypatch.setattr(phosphorylation, "methods", lambda: {"CRF, default": [CRF(window=3)]})
-    found = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path)])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path)])
+    assert result.exit_code == 0, result.output
     for words in ("Table 1 is left out", "has no file cb513.csv.gz", "Table 4 is left out", "sites of ATM"):
-        assert words in " ".join(found.output.split())  # lines are wrapped
-    assert "Song et al." not in found.output, "these figures are of other kinases"
-    assert "CRF, default  " in found.stdout, "the name, though 80 columns have no room for it"
-    assert "ATM, CRF, default, fold 1 of" in found.output, "progress, where there is no terminal"
-    assert "Seeds are 0. " in found.output
+        assert words in " ".join(result.output.split())  # lines are wrapped
+    assert "Song et al." not in result.output, "these figures are of other kinases"
+    assert "CRF, default  " in result.stdout, "the name, though 80 columns have no room for it"
+    assert "ATM, CRF, default, fold 1 of" in result.output, "progress, where there is no terminal"
+    assert "Seeds are 0. " in result.output
     folds = phosphorylation.parts(tmp_path, "ATM")[:-1]
     assert all(any("site" in y for y in part.y) for fold in folds for part in fold), "each has sites"
-    found = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path), "--table", "3"])
-    assert found.exit_code == 2
-    assert "has the tables 1, 2, 4; choose one" in found.output
+    result = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path), "--table", "3"])
+    assert result.exit_code == 2
+    assert "has the tables 1, 2, 4; choose one" in result.output
 
 
 class _Ranking(BaseEstimator):
@@ -153,12 +153,12 @@ class _Ranking(BaseEstimator):
 
     def predict_marginals(self, X):
         self.seen.update("".join(x.observations) for x in X)
-        found = []
+        tables = []
         for x in X:
             letters = "".join(x.observations)
             after = [letters[max(0, t - 3) : t - 1] == "RR" for t in range(len(letters))]
-            found.append(np.array([[0.5, is_after == self.good] for is_after in after]))
-        return found
+            tables.append(np.array([[0.5, is_after == self.good] for is_after in after]))
+        return tables
 
 
 def test_models_are_chosen_by_what_is_learned_from(folder: Path) -> None:
@@ -184,15 +184,15 @@ def test_a_kinase_without_sites_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    found = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path)])
-    assert found.exit_code == 2
-    assert "has no file" in found.output
+    result = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "has no file" in result.output
 
 
 def test_only_what_draws_takes_a_folder_for_plots(tmp_path: Path) -> None:
-    found = CliRunner().invoke(group, ["reproduce", "letters", "--data", "d", "--plots", str(tmp_path)])
-    assert found.exit_code == 2
-    assert "letters draws no plots" in found.output
+    result = CliRunner().invoke(group, ["reproduce", "letters", "--data", "d", "--plots", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "letters draws no plots" in result.output
 
 
 def test_areas_under_the_curves_are_those_of_scikit_learn() -> None:

@@ -77,9 +77,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_loci_are_read_as_they_were_written(folder: Path) -> None:
-    found = load(folder)
-    assert len(found) == 8
-    for k, locus in enumerate(found):
+    annotated = load(folder)
+    assert len(annotated) == 8
+    for k, locus in enumerate(annotated):
         assert (locus.bases == encoded(made_up(k)[0])).all()
         assert locus.exons == made_up(k)[1]
     assert load(folder / "gene_mouse")[0].name == "000"
@@ -107,8 +107,8 @@ def test_features_of_a_locus_are_those_of_signals_and_counts() -> None:
         total = total.plus(counts(locus))
     again = total.plus(counts(parts[2])).plus(counts(parts[2]), -1)
     assert all((a == b).all() for a, b in zip(total[:2], again[:2], strict=True))
-    own = repeated_words([parts[5]])
-    rows = Signals(total).features(parts[5].bases, repeated_words(parts), own)
+    repeats = repeated_words([parts[5]])
+    rows = Signals(total).features(parts[5].bases, repeated_words(parts), repeats)
     column = {name: rows[:, k] for k, name in enumerate(COLUMNS)}
     starts, ends = zip(*parts[5].exons, strict=True)
     assert column["ATG"][starts[0]] == column["stop"][ends[-1] - 1] == 1
@@ -193,10 +193,10 @@ def test_segments_whose_lengths_do_not_count_are_the_chain() -> None:
 
 
 def test_lengths_are_log_probabilities_by_kind() -> None:
-    found = log_lengths([[(0, 40), (60, 180), (300, 420), (500, 900)], [(5, 1200)]])
-    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, atol=0.02)
-    assert found[:, 0].max() == -np.inf
-    assert (found[:, 20:].argmax(axis=1) + 20).tolist() == pytest.approx([38, 110, 370, 1095], rel=0.1)
+    tables = log_lengths([[(0, 40), (60, 180), (300, 420), (500, 900)], [(5, 1200)]])
+    np.testing.assert_allclose(np.exp(tables).sum(axis=1), 1, atol=0.02)
+    assert tables[:, 0].max() == -np.inf
+    assert (tables[:, 20:].argmax(axis=1) + 20).tolist() == pytest.approx([38, 110, 370, 1095], rel=0.1)
 
 
 def test_states_of_loci_are_allowed_and_learned() -> None:
@@ -222,22 +222,22 @@ def test_states_of_loci_are_allowed_and_learned() -> None:
 def test_a_gene_is_found_on_either_strand(method: str) -> None:
     known, (other,) = loci(9)[:-1], loci(9)[-1:]
     finder = genes.Finder(known, [counts(locus) for locus in known], genes.METHODS[method])
-    exons, given = finder.exons_of_either(other.bases)
-    assert given
+    exons, is_given_strand = finder.exons_of_either(other.bases)
+    assert is_given_strand
     assert exons == finder.exons(other.bases) == other.exons
-    turned, given = finder.exons_of_either(3 - other.bases[::-1])
-    assert not given
+    turned, is_given_strand = finder.exons_of_either(3 - other.bases[::-1])
+    assert not is_given_strand
     assert turned == [(len(other.bases) - b, len(other.bases) - a) for a, b in other.exons[::-1]]
 
 
 def test_accuracy_is_that_of_burset_and_guigo() -> None:
     locus = Locus("", np.zeros(100, dtype=np.int64), [(10, 20), (40, 60)])
-    found = genes.accuracy([locus, locus], [[(10, 20), (45, 60)], [(10, 20), (40, 60)]])
-    assert found["bases"].tolist() == [[25, 30, 25], [30, 30, 30]]
-    assert found["exons"].tolist() == [[1, 2, 2], [2, 2, 2]]
-    assert found["genes"].tolist() == [False, True]
+    scores = genes.accuracy([locus, locus], [[(10, 20), (45, 60)], [(10, 20), (40, 60)]])
+    assert scores["bases"].tolist() == [[25, 30, 25], [30, 30, 30]]
+    assert scores["exons"].tolist() == [[1, 2, 2], [2, 2, 2]]
+    assert scores["genes"].tolist() == [False, True]
     conditional = np.mean([25 / 30, 1, 1, 70 / 75])
-    np.testing.assert_allclose(found["correlation"], [2 * (conditional - 0.5), 1])
+    np.testing.assert_allclose(scores["correlation"], [2 * (conditional - 0.5), 1])
 
 
 def test_genes_are_found_by_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,8 +246,8 @@ def test_genes_are_found_by_the_command(folder: Path, monkeypatch: pytest.Monkey
     report = folder / "report.md"
     report.write_text("".join(f"<!-- fuda: biology {k} -->\n<!-- end -->\n" for k in (1, 2, 3, 4)))
     command = ["biology", "--data", str(folder), "--table", "4", "--report", str(report)]
-    found = CliRunner().invoke(group, ["reproduce", *command])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(group, ["reproduce", *command])
+    assert result.exit_code == 0, result.output
     rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
     for method in genes.METHODS:
         for share in (rows[method][1], rows[method][2]):
@@ -256,8 +256,8 @@ def test_genes_are_found_by_the_command(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_corpus(corpora: Path) -> None:
-    found = load(corpora)
-    assert (len(found), sum(len(locus.bases) for locus in found)) == (48, 1_791_756)
-    for locus in found:
+    annotated = load(corpora)
+    assert (len(annotated), sum(len(locus.bases) for locus in annotated)) == (48, 1_791_756)
+    for locus in annotated:
         text = translated(locus.bases, locus.exons)
         assert [codon in STOPS for codon in codons(text)] == [False] * (len(text) // 3 - 1) + [True]

@@ -28,17 +28,17 @@ def folder(tmp_path: Path) -> Path:
 
 def test_all_methods(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hm_svm, "FOLDS", 2)
-    said: list[str] = []
-    rows = list(hm_svm.comparison(spanish.first_sentences(folder), said.append))
+    messages: list[str] = []
+    rows = list(hm_svm.comparison(spanish.first_sentences(folder), messages.append))
     assert sorted(row.method for row in rows) == sorted(hm_svm.PAPER_ORDER)
-    assert len(said) == 2 * len(rows)
+    assert len(messages) == 2 * len(rows)
     for row in rows:  # each half of the corpus holds the other's sentences
         assert row.accuracy.mean > 90
         assert row.entity_f1 is not None
-    found = CliRunner().invoke(group, ["reproduce", "hm-svm", "--data", str(folder)])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(group, ["reproduce", "hm-svm", "--data", str(folder)])
+    assert result.exit_code == 0, result.output
     for name in hm_svm.PAPER_ORDER:
-        assert name in found.output
+        assert name in result.output
 
 
 def test_a_folder_without_the_corpus_is_refused(tmp_path: Path) -> None:
@@ -47,9 +47,9 @@ def test_a_folder_without_the_corpus_is_refused(tmp_path: Path) -> None:
 
 
 def test_it_has_one_table(folder: Path) -> None:
-    found = CliRunner().invoke(group, ["reproduce", "hm-svm", "--data", str(folder), "--table", "2"])
-    assert found.exit_code == 2
-    assert "--table 2: hm-svm has 1" in found.output
+    result = CliRunner().invoke(group, ["reproduce", "hm-svm", "--data", str(folder), "--table", "2"])
+    assert result.exit_code == 2
+    assert "--table 2: hm-svm has 1" in result.output
 
 
 def test_the_corpus_of_the_papers(corpora: Path) -> None:

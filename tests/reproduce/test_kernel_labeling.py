@@ -56,9 +56,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_row_has_means_and_deviations_in_per_cent() -> None:
     data = Dataset([Record(Sequence(["a", "b"]), ["O", label]) for label in ("X", "X", "X", "Y")])
-    said: list[str] = []
-    row = cross_validated("HMM", HMM(), data, 2, said.append)
-    assert len(said) == 2
+    messages: list[str] = []
+    row = cross_validated("HMM", HMM(), data, 2, messages.append)
+    assert len(messages) == 2
     # Trained on X and Y, the first fold has all right; trained on X alone, the second misses Y.
     assert str(row.accuracy) == "87.50 ± 12.50"
     assert row.label_f1 == Figure(75.0, 25.0)
@@ -80,15 +80,15 @@ def test_all_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "fuda.datasets.load_product_usage", lambda: Dataset(kernel_labeling.english(folder)[0].records)
     )
-    said: list[str] = []
-    first, second, third = (list(table(folder, said.append)) for table in kernel_labeling.TABLES)
+    messages: list[str] = []
+    first, second, third = (list(table(folder, messages.append)) for table in kernel_labeling.TABLES)
     assert [len(c.rows) for c in first] == [len(kernel_labeling.entity_methods())] * 2
     assert [c.title for c in first] == [f"Table 1: first 6 Spanish sentences, {n} folds" for n in (5, 3)]
     assert set(first[0].paper) <= {row.method for row in first[0].rows}
     assert [row.method for c in second for row in c.rows] == list(kernel_labeling.PAPER_TABLE_2) * 3
     assert [row.method for row in third[0].rows] == [*kernel_labeling.PAPER_TABLE_2, "path kernel"]
     assert all(row.accuracy.mean == 100.0 for c in (*second, *third) for row in c.rows)
-    assert said
+    assert messages
 
 
 def test_english_sentences_are_joined_with_their_entities(folder: Path) -> None:

@@ -48,11 +48,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_letters_are_read(folder: Path) -> None:
-    found = letters.load(folder)
-    assert found.pixels.shape == (len(found.labels), 16, 8)
-    words = {"".join(word) for word in found.words(found.labels, np.arange(len(found.folds)))}
+    images = letters.load(folder)
+    assert images.pixels.shape == (len(images.labels), 16, 8)
+    words = {"".join(word) for word in images.words(images.labels, np.arange(len(images.folds)))}
     assert words == set(WORDS)
-    np.testing.assert_array_equal(found.pixels[0].sum(), 10)
+    np.testing.assert_array_equal(images.pixels[0].sum(), 10)
     with pytest.raises(DataError, match=r"has no file letters.npz; --data names"):
         letters.load(folder / "nowhere")
     (folder / "broken").mkdir()
@@ -79,8 +79,8 @@ def test_words_that_were_learned_from_are_preferred(folder: Path) -> None:
         def predict_nbest(self, X: list, n: int) -> list:
             return [[(list("aba"), -0.1), (list("abc"), -3.0)], [(list("ccc"), -0.1)]]
 
-    found = letters._known_words(Doubtful(), [np.zeros(3)] * 2, [list("abc")])
-    assert found == [list("abc"), list("ccc")]
+    words = letters._known_words(Doubtful(), [np.zeros(3)] * 2, [list("abc")])
+    assert words == [list("abc"), list("ccc")]
 
 
 def test_letters_by_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,8 +93,8 @@ def test_letters_by_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     report = folder / "report.md"
     report.write_text("<!-- fuda: letters 1 -->\n<!-- end -->\n")
     command = ["letters", "--data", str(folder), "--report", str(report)]
-    found = CliRunner().invoke(group, ["reproduce", *command])
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(group, ["reproduce", *command])
+    assert result.exit_code == 0, result.output
     rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
     for method in chosen:
         assert float(rows[method][1]) < 5
@@ -105,8 +105,8 @@ def test_choices_were_made_on_what_is_learned_from(folder: Path, monkeypatch: py
     """Fold 0, on which all was chosen, is never tested on; nine folds are all but the tested."""
     learned: list[tuple[set[int], set[int]]] = []
 
-    def error(method, found, train, test):
-        learned.append((set(found.folds[train]), set(found.folds[test])))
+    def error(method, images, train, test):
+        learned.append((set(images.folds[train]), set(images.folds[test])))
         return float(len(learned))
 
     monkeypatch.setattr(letters, "error", error)
@@ -121,7 +121,7 @@ def test_real_methods_have_real_parameters() -> None:
 
 
 def test_the_corpus(corpora: Path) -> None:
-    found = letters.load(corpora)
-    assert (len(found.folds), len(found.labels)) == (6_877, 52_152)
-    words = found.words(found.labels, np.flatnonzero(found.folds == 0))
+    images = letters.load(corpora)
+    assert (len(images.folds), len(images.labels)) == (6_877, 52_152)
+    words = images.words(images.labels, np.flatnonzero(images.folds == 0))
     assert len({"".join(word) for word in words}) == 55

@@ -41,14 +41,14 @@ def test_both_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(markov_loss, "L2_GRID", (0.01, 0.1))
     monkeypatch.setattr(markov_loss, "SIZES", (2, 3))
     corpus = markov_loss.load(folder)
-    said: list[str] = []
-    first = list(markov_loss.table_1(corpus, said.append))
+    messages: list[str] = []
+    first = list(markov_loss.table_1(corpus, messages.append))
     assert [tuned.loss for tuned in first] == list(markov_loss.LOSSES)
     assert all(tuned.testa == tuned.testb == 100.0 for tuned in first)  # equal files
-    second = dict(markov_loss.table_2(corpus, said.append))
+    second = dict(markov_loss.table_2(corpus, messages.append))
     assert list(second) == [2, 3]
     assert second[3] == [100.0] * len(markov_loss.LOSSES)
-    assert len(said) == 2 * 7 + 2 * 7
+    assert len(messages) == 2 * 7 + 2 * 7
 
 
 def test_the_papers_numbers_have_a_column_for_each_loss() -> None:

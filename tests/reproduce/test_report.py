@@ -19,10 +19,10 @@ TEXT = "before\n\n<!-- fuda: a 1 -->\n\nold\n\n<!-- end -->\n\nbetween\n\n<!-- f
 
 
 def table(*rows):
-    found = Table("method", "accuracy", "F1")
+    filled = Table("method", "accuracy", "F1")
     for row in rows:
-        found.add_row(*row)
-    return found
+        filled.add_row(*row)
+    return filled
 
 
 def test_a_table_as_markdown():

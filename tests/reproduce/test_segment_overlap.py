@@ -11,13 +11,13 @@ from fuda.reproduce.segment_overlap import segment_overlap
 
 def runs(labels):
     """The segments as sets of positions."""
-    found = []
+    segments = []
     for position, label in enumerate(labels):
         if position and labels[position - 1] == label:
-            found[-1][1].add(position)
+            segments[-1][1].add(position)
         else:
-            found.append((label, {position}))
-    return found
+            segments.append((label, {position}))
+    return segments
 
 
 def oracle(observed, predicted):
@@ -63,5 +63,5 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("predicted", PUBLISHED)
 def test_published_values(predicted):
-    found = segment_overlap("CHHHHHHHHHHC", predicted) / 100
-    assert found == pytest.approx(PUBLISHED[predicted], abs=5e-4)
+    overlap = segment_overlap("CHHHHHHHHHHC", predicted) / 100
+    assert overlap == pytest.approx(PUBLISHED[predicted], abs=5e-4)

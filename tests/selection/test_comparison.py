@@ -19,39 +19,39 @@ MODELS = {"crf": CRF(features="word", window=0), "hmm": HMM()}
 
 
 @pytest.fixture(scope="module")
-def found():
+def comparison():
     return compare(MODELS, X, Y, folds=3, sizes=[2, 8, 100])
 
 
-def test_models_are_tested_on_the_same_folds(found):
-    assert list(found.results) == [(name, size) for size in (2, 8, 16) for name in MODELS]
+def test_models_are_tested_on_the_same_folds(comparison):
+    assert list(comparison.results) == [(name, size) for size in (2, 8, 16) for name in MODELS]
     whole = cross_validate(MODELS["hmm"], X, Y, splits(24, 3, 0))
-    assert found.results["hmm", 16].predictions == whole.predictions
-    assert found.figure("hmm", 16) == pytest.approx(whole.entity_f1)
-    assert found.results["crf", 2].train_sizes == [2, 2, 2]
-    assert found.best(16) in MODELS
+    assert comparison.results["hmm", 16].predictions == whole.predictions
+    assert comparison.figure("hmm", 16) == pytest.approx(whole.entity_f1)
+    assert comparison.results["crf", 2].train_sizes == [2, 2, 2]
+    assert comparison.best(16) in MODELS
 
 
-def test_p_is_that_of_the_randomization_test(found):
+def test_p_is_that_of_the_randomization_test(comparison):
     truth = [Y[i] for i in range(24)]
     counts = []
     for name in MODELS:
-        labels = found.results[name, 2].out_of_fold()
+        labels = comparison.results[name, 2].out_of_fold()
         counts.append(Goal("entity F1").counts(truth, [labels[i] for i in range(24)]))
-    assert found.p_value("crf", "hmm", 2) == randomization_test(*counts)
+    assert comparison.p_value("crf", "hmm", 2) == randomization_test(*counts)
 
 
-def test_the_table_has_all_figures(found):
-    rows = found.rows()
+def test_the_table_has_all_figures(comparison):
+    rows = comparison.rows()
     assert len(rows) == 6
     assert all(row["bytes"] > 1000 for row in rows)
     assert [row["p"] is None for row in rows].count(True) == 3
-    text = str(found)
+    text = str(comparison)
     assert text.splitlines()[0].split("  ")[0] == "model"
     for column in ("size", "accuracy", "label F1", "entity F1", "p", "fit", "CPU", "label", "bytes"):
         assert column in text
-    assert "<table>" in found._repr_html_()
-    assert json.loads(json.dumps(found.to_dict()))["goal"] == "entity F1"
+    assert "<table>" in comparison._repr_html_()
+    assert json.loads(json.dumps(comparison.to_dict()))["goal"] == "entity F1"
 
 
 def test_columns_that_say_nothing_are_left_out():
@@ -80,32 +80,32 @@ def test_an_interrupt_leaves_what_was_found(monkeypatch):
 
     monkeypatch.setattr(HMM, "_fit", interrupted)
     with pytest.warns(ConvergenceWarning, match="the comparison was interrupted"):
-        found = compare(MODELS, X, Y, folds=3)
-    assert [row["folds"] for row in found.rows()] == [3, 1]
-    assert "hmm (1 folds)" in str(found)
+        comparison = compare(MODELS, X, Y, folds=3)
+    assert [row["folds"] for row in comparison.rows()] == [3, 1]
+    assert "hmm (1 folds)" in str(comparison)
     calls[:] = [1]
     with pytest.raises(KeyboardInterrupt):  # there is nothing yet
         compare({"hmm": HMM()}, X, Y, folds=3)
 
 
-def test_curves_and_bars_are_drawn(found, tmp_path):
+def test_curves_and_bars_are_drawn(comparison, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     import matplotlib
 
     matplotlib.use("agg")
-    axes = found.plot(tmp_path / "curves.png")
+    axes = comparison.plot(tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes()[:4] == b"\x89PNG"
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["crf", "hmm"]
     axes = compare(MODELS, X, Y, folds=2).plot()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["crf", "hmm"]
     with pytest.raises(DataError, match="cannot be drawn"):
-        found.plot(tmp_path / "curves.nothing")
+        comparison.plot(tmp_path / "curves.nothing")
 
 
-def test_without_matplotlib_the_message_says_what_to_install(found, monkeypatch):
+def test_without_matplotlib_the_message_says_what_to_install(comparison, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(DataError, match=r"install fuda\[plots\]"):
-        found.plot()
+        comparison.plot()
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from fuda.selection.folds import cut
 @pytest.mark.parametrize("seed", [None, 0, 7])
 @pytest.mark.parametrize(("count", "folds"), [(7, 3), (10, 5), (4, 4)])
 def test_every_structure_is_tested_once_by_a_model_that_has_not_seen_it(shuffle, seed, count, folds):
-    found = splits(count, folds, seed, shuffle=shuffle)
-    assert len(found) == folds
-    assert sorted(np.concatenate([split.test for split in found])) == list(range(count))
-    for train, test in found:
+    pairs = splits(count, folds, seed, shuffle=shuffle)
+    assert len(pairs) == folds
+    assert sorted(np.concatenate([split.test for split in pairs])) == list(range(count))
+    for train, test in pairs:
         assert sorted([*train, *test]) == list(range(count))
         assert count // folds <= len(test) <= -(-count // folds)
 

@@ -16,22 +16,22 @@ def failing():
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_come_with_their_keys_and_data_errors_are_results(workers):
     tasks = [(k, lambda k=k: k * k) for k in range(7)]
-    found = dict(side_by_side([*tasks, ("bad", failing)], workers))
-    assert str(found.pop("bad")) == "no such features"
-    assert found == {k: k * k for k in range(7)}
+    results = dict(side_by_side([*tasks, ("bad", failing)], workers))
+    assert str(results.pop("bad")) == "no such features"
+    assert results == {k: k * k for k in range(7)}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_tasks_are_taken_when_there_is_a_worker_for_them(workers):
-    taken = []
+    started = []
 
     def tasks():
         for k in range(6):
-            taken.append(k)
+            started.append(k)
             yield k, lambda: None
 
     for done, _ in enumerate(side_by_side(tasks(), workers)):
-        assert len(taken) <= done + workers
+        assert len(started) <= done + workers
 
 
 def test_an_error_ends_what_is_running_beside_it():
@@ -60,5 +60,5 @@ def test_without_threads_tasks_run_in_this_one(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("fuda.parallel.submit", no_more)
-    found = dict(side_by_side([(k, threading.get_ident) for k in range(3)], 2))
-    assert set(found.values()) == {threading.get_ident()}
+    results = dict(side_by_side([(k, threading.get_ident) for k in range(3)], 2))
+    assert set(results.values()) == {threading.get_ident()}

@@ -27,7 +27,7 @@ def fit(path):
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
-    """The checkpoint of a fit that was stopped after twelve iterations: all ten pairs are held."""
+    """The checkpoint of a fit that was stopped after twelve iterations: all ten pairs exist."""
     path = tmp_path_factory.mktemp("good") / "state"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -52,7 +52,7 @@ def stored(members, name):
     return np.load(io.BytesIO(members[f"arrays/s0_{name}.npy"]))
 
 
-def put(meta, members, name, array):
+def replace(meta, members, name, array):
     """Replace an array, and say so in the list of members."""
     stream = io.BytesIO()
     np.save(stream, array)
@@ -205,7 +205,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_arrays_that_do_not_fit(change, name, good, tmp_path):
     def changed(meta, members):
-        put(meta, members, name, CHANGES[change](stored(members, name)))
+        replace(meta, members, name, CHANGES[change](stored(members, name)))
 
     refused(altered(good, tmp_path / "state", changed), name)
 
@@ -216,7 +216,7 @@ def test_arrays_that_are_missing_or_too_many(name, good, tmp_path):
         del members[f"arrays/s0_{name}.npy"], meta["members"][f"arrays/s0_{name}.npy"]
 
     def add(meta, members):
-        put(meta, members, f"{name}_2", stored(members, name))
+        replace(meta, members, f"{name}_2", stored(members, name))
 
     refused(altered(good, tmp_path / "state", remove), f"its array '{name}' is missing")
     refused(altered(good, tmp_path / "state", add), f"its array '{name}_2' is not needed")
@@ -226,12 +226,12 @@ def test_fewer_rows_of_pairs_or_iterations_out_of_order(good, tmp_path):
     for name in ("s", "y", "sy", "yy"):
 
         def fewer(meta, members, name=name):
-            put(meta, members, name, stored(members, name)[:-1])
+            replace(meta, members, name, stored(members, name)[:-1])
 
         refused(altered(good, tmp_path / "state", fewer), f"its array '{name}'")
 
     def reversed_history(meta, members):
-        put(meta, members, "history", stored(members, "history")[::-1])
+        replace(meta, members, "history", stored(members, "history")[::-1])
 
     refused(altered(good, tmp_path / "state", reversed_history), "does not count iterations")
 
@@ -249,7 +249,7 @@ def test_other_numbers_under_a_valid_checksum(name, value, good, tmp_path):
         other = np.clip(other, -largest, largest).astype(array.dtype)
         if name == "history":
             other[:, 0] = array[:, 0]
-        put(meta, members, name, other)
+        replace(meta, members, name, other)
 
     path = altered(good, tmp_path / "state", changed)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -279,7 +279,7 @@ def test_numbers_that_no_training_reaches_end_in_no_model(model, name, tmp_path)
     model.set_params(checkpoint=path).fit(X, Y)
 
     def changed(meta, members):
-        put(meta, members, name, np.full_like(stored(members, name), 1e300))
+        replace(meta, members, name, np.full_like(stored(members, name), 1e300))
 
     altered(path, path, changed)
     with pytest.raises(ModelFileError, match=r"not a usable checkpoint file: .*; delete it or pass another"):

@@ -1,4 +1,4 @@
-"""Files that are foreign or lie: one clear error each, and little memory."""
+"""Files that are foreign or inconsistent: one clear error each, and little memory."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def parameter(**parameters):
 
 
 def listed(**changes):
-    return lambda meta, members: meta["members"][EMISSION].update({"lie": True, **changes})
+    return lambda meta, members: meta["members"][EMISSION].update({"forged": True, **changes})
 
 
 def vocabularies(value):
@@ -323,13 +323,13 @@ LIES = {
 @pytest.mark.parametrize("name", LIES)
 def test_lies(name, model_path, tmp_path):
     change, *words = LIES[name]
-    path = altered(model_path, tmp_path / "lie.fuda", change)
+    path = altered(model_path, tmp_path / "forged.fuda", change)
     refused(path, *words)
     size = path.stat().st_size
     assert peak(lambda: refused(path)) < (1 << 20) + 30 * size
 
 
-def test_the_same_without_a_lie_loads(model_path, tmp_path):
+def test_the_same_with_true_sizes_loads(model_path, tmp_path):
     path = altered(model_path, tmp_path / "true.fuda", lambda meta, members: None)
     assert load(path).predict(X).tolist() == Y
     assert load(altered(model_path, path, array(npy(GOOD)))).predict(X).shape == (2,)
@@ -462,8 +462,8 @@ def test_a_prior_that_labels_other_structures_is_refused(tmp_path):
     part.save(other)
     inner = take_apart(other.read_bytes())
     names = inner.texts["vocabularies.json"]
-    own = {"members", "format", "format_version", "fuda", "reading"}
-    whole.meta["parts"]["prior"] = {k: v for k, v in inner.meta.items() if k not in own} | {
+    of_files = {"members", "format", "format_version", "fuda", "reading"}
+    whole.meta["parts"]["prior"] = {k: v for k, v in inner.meta.items() if k not in of_files} | {
         "vocabularies": len(names)
     }
     arrays = {k: v for k, v in whole.arrays.items() if not k.startswith("prior__")}

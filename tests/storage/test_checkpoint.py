@@ -141,7 +141,9 @@ def test_it_is_not_written_all_the_time(tmp_path, monkeypatch):
     """A fit of less than a few seconds writes it once, at its end."""
     path, written = tmp_path / "state", []
     write = container.write
-    monkeypatch.setattr(container, "write", lambda *given: (written.append(given[2]), write(*given)))
+    monkeypatch.setattr(
+        container, "write", lambda *arguments: (written.append(arguments[2]), write(*arguments))
+    )
     model = CRF(features="word", checkpoint=path).fit(X, Y)
     assert len(model.result_.history) > 5
     assert [meta["finished"] for meta in written] == [True]
@@ -211,11 +213,11 @@ def test_a_checkpoint_is_written_as_soon_as_it_can_be(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SECONDS_BETWEEN", 0.0)
     replace, calls = os.replace, []
 
-    def fail_at_first(*given):
-        calls.append(given)
+    def fail_at_first(*arguments):
+        calls.append(arguments)
         if len(calls) < 3:
             no_space()
-        replace(*given)
+        replace(*arguments)
 
     monkeypatch.setattr(os, "replace", fail_at_first)
     with pytest.warns(RuntimeWarning, match="No space left"):
@@ -245,9 +247,9 @@ def test_no_memory_to_keep_a_state(final, fails_at, tmp_path, monkeypatch):
     with pytest.warns(RuntimeWarning, match="not enough memory"):
         first = clone(model).fit(X, Y)
     again = clone(model).fit(X, Y)  # from what the checkpoint holds
-    for found in (first, again):
-        for marginals, wanted in zip(found.predict_marginals(X[:9]), expected, strict=True):
-            np.testing.assert_array_equal(marginals, wanted)
+    for fitted in (first, again):
+        for marginals, exact in zip(fitted.predict_marginals(X[:9]), expected, strict=True):
+            np.testing.assert_array_equal(marginals, exact)
 
 
 # Files that are refused.

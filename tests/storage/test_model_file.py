@@ -300,7 +300,7 @@ def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
     path.chmod(0o600)
     with atomic_file(path) as stream:
         stream.write(b"new")
-        modes = {stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir()}
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {0o600}
     assert path.read_bytes() == b"new"
 

@@ -1,4 +1,4 @@
-"""Model files of earlier versions keep loading, and say what they said when they were written.
+"""Model files of earlier versions keep loading, and predict what they predicted then.
 
 A file is added for every version of a class's state; none is ever replaced. This is how they were
 made::

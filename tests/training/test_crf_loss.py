@@ -118,8 +118,8 @@ def encoded_case(kind: str, random, lengths) -> Encoded:
     else:
         encoded = WindowEncoder("word", 2 if kind == "window" else 0).fit([Sequence(x) for x in words])
     if kind.endswith("pairs"):
-        own = encoded.channels[len(encoded.channels) // 2]
-        encoded = replace(encoded, edge_channels=[own])
+        channel = encoded.channels[len(encoded.channels) // 2]
+        encoded = replace(encoded, edge_channels=[channel])
     return encoded
 
 

@@ -263,9 +263,9 @@ def test_parts_add_up_to_the_whole(count):
         at, nodes = Part(part, columns, reference.weights), encoded.corpus.nodes_of(members)
         loss = TrainingLoss(part, labels[nodes], len(names), kind)
         assert count == 1 or loss.weights.size < reference.weights.size
-        found = loss(at.of(vector))
-        value += found[0]
-        at.add(found[1], gradient)
+        part_loss = loss(at.of(vector))
+        value += part_loss[0]
+        at.add(part_loss[1], gradient)
         at.add(loss.curvature(), curvature)
     np.testing.assert_allclose(value, reference(vector)[0], rtol=1e-12)
     np.testing.assert_allclose(gradient, reference(vector)[1], rtol=1e-9, atol=1e-9)

@@ -31,10 +31,10 @@ class Plain:
             while heads[node] >= 0 and len(context) < self.order:
                 node = heads[node]
                 context.append(labels[node])
-            found = {("feature", name, label): value for name, value in x[t].items()}
+            features = {("feature", name, label): value for name, value in x[t].items()}
             if self.order:
-                found[("gram", *context, label)] = 1.0
-            for key, value in found.items():
+                features[("gram", *context, label)] = 1.0
+            for key, value in features.items():
                 counts[key] = counts.get(key, 0.0) + value
         return counts
 
@@ -110,23 +110,23 @@ def test_by_the_book(update, order, trees, rescale):
             epochs=3,
             shuffle=False,
         )
-        found = model.fit([*X, Sequence([{}] * 3) if not trees else Tree([{}] * 3, [-1, 0, 1])],
+        fitted = model.fit([*X, Sequence([{}] * 3) if not trees else Tree([{}] * 3, [-1, 0, 1])],
                           [*y, LABELS], sample_weight=[*eta, 0.0])  # fmt: skip
         plain = Plain(order, update, C, rescale)
-        for _ in range(len(found.mistakes_)):
+        for _ in range(len(fitted.mistakes_)):
             for case in zip(X, heads, y, eta, strict=True):
                 plain.step(list(case[0]), *case[1:])
         expected = (
             {key: value / plain.steps for key, value in plain.total.items()} if average else plain.weights
         )
-        names = found.encoder_.feature_names(0)
+        names = fitted.encoder_.feature_names(0)
         for (row, name), (column, label) in itertools.product(enumerate(names), enumerate(LABELS)):
             truth = expected.get(("feature", name, label), 0.0)
-            assert found.weights_[row, column] == pytest.approx(truth, abs=1e-10)
+            assert fitted.weights_[row, column] == pytest.approx(truth, abs=1e-10)
         if order == 1:
             for (a, before), (b, label) in itertools.product(enumerate(LABELS), repeat=2):
                 truth = expected.get(("gram", before, label), 0.0)
-                assert found.transitions_[a, b] == pytest.approx(truth, abs=1e-10)
+                assert fitted.transitions_[a, b] == pytest.approx(truth, abs=1e-10)
 
 
 @pytest.mark.parametrize("update", UPDATES)

@@ -29,9 +29,9 @@ def test_rows_of_a_node_add_up_to_its_scores(words: bool) -> None:
     scores = ScoreTable(encoded, visited)
     table = np.empty((scores.height, L))
     scores.exponentiate(weights.stacked(vector), table)
-    found, expected = np.log(table)[scores.rows].sum(axis=1), score_structures(encoded, weights, vector)[0]
+    actual, expected = np.log(table)[scores.rows].sum(axis=1), score_structures(encoded, weights, vector)[0]
     assert table.max(axis=1).tolist() == [1.0] * scores.height
-    np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-10)
+    np.testing.assert_allclose(actual - actual[:, :1], expected - expected[:, :1], atol=1e-10)
 
 
 @pytest.mark.parametrize("words", [True, False], ids=["words", "vectors"])

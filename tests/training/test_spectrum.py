@@ -40,17 +40,17 @@ def test_eigenvectors_of_the_hessian(monkeypatch, loss):
     all_structures = TrainingLoss(*loss_arguments)
     random = np.random.default_rng(0)
     w = random.normal(size=all_structures.weights.size) * 0.1
-    found = spectrum(loss_arguments, w, np.zeros_like(w))
+    leading = spectrum(loss_arguments, w, np.zeros_like(w))
 
     def product(v, step=1e-5):
         difference = all_structures(w + step * v)[1].copy() - all_structures(w - step * v)[1]
         return difference / (2 * step) + 2 * L2 * v
 
-    np.testing.assert_array_equal(found.at, np.arange(len(w)))
-    products = np.stack([product(v.astype(np.float64)) for v in found.vectors])
-    values = (products * found.vectors).sum(axis=1)
-    np.testing.assert_allclose(values * found.ratios**2, values[0] * found.ratios[0] ** 2, rtol=0.01)
-    np.testing.assert_allclose(products, values[:, None] * found.vectors, atol=0.02 * values[0])
+    np.testing.assert_array_equal(leading.at, np.arange(len(w)))
+    products = np.stack([product(v.astype(np.float64)) for v in leading.vectors])
+    values = (products * leading.vectors).sum(axis=1)
+    np.testing.assert_allclose(values * leading.ratios**2, values[0] * leading.ratios[0] ** 2, rtol=0.01)
+    np.testing.assert_allclose(products, values[:, None] * leading.vectors, atol=0.02 * values[0])
     v = random.normal(size=len(w))
     for _ in range(30):
         v = product(v / np.linalg.norm(v))
@@ -74,8 +74,8 @@ def test_without_curvature_coordinates_stay(monkeypatch):
     loss_arguments = arguments()
     size = TrainingLoss(*loss_arguments).weights.size
     weightless = (*loss_arguments, np.zeros(FEW), None)
-    found = spectrum_module.leading_crf_curvature(np.zeros(size), weightless, np.ones(size), 0.0, 1)
-    assert len(found.ratios) == len(found.vectors) == 0
+    leading = spectrum_module.leading_crf_curvature(np.zeros(size), weightless, np.ones(size), 0.0, 1)
+    assert len(leading.ratios) == len(leading.vectors) == 0
 
 
 @pytest.mark.parametrize(

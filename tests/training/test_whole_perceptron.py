@@ -37,9 +37,9 @@ def problems(draw):
 def trained(learner, orders):
     """What a learner has found in some epochs, and its state afterwards."""
     for order in orders:
-        found = new_pass(learner.examples)
-        learner.run(np.array(order), found)
-    return [array.tolist() for array in (*found, *learner.state)], learner
+        counts = new_pass(learner.examples)
+        learner.run(np.array(order), counts)
+    return [array.tolist() for array in (*counts, *learner.state)], learner
 
 
 def learners(problem):
@@ -56,8 +56,8 @@ def learners(problem):
 def test_whole_numbers_are_as_good_as_doubles(problem, data):
     structures = st.permutations(range(len(problem[1].eta)))
     orders = data.draw(st.lists(structures, min_size=1, max_size=5))
-    (expected, _), (found, whole) = (trained(learner, orders) for learner in learners(problem))
-    assert found == expected
+    (expected, _), (actual, whole) = (trained(learner, orders) for learner in learners(problem))
+    assert actual == expected
     assert whole._whole is not None
 
 
@@ -67,8 +67,8 @@ def test_numbers_that_might_not_fit_go_on_in_doubles(problem, limit):
     orders = [range(len(problem[1].eta))] * 4
     doubles, whole = learners(problem)
     whole._limit = limit
-    (expected, _), (found, _) = trained(doubles, orders), trained(whole, orders)
-    assert found == expected
+    (expected, _), (actual, _) = trained(doubles, orders), trained(whole, orders)
+    assert actual == expected
 
 
 @settings(deadline=None)
@@ -87,8 +87,8 @@ def test_long_chains_do_not_overflow():
     x, y = [Sequence(["v", "w"] * 10_000)], np.array([0, 1] * 10_000)
     encoded = WindowEncoder(FEATURES.__getitem__, 0).fit(as_structures(x))
     problem = encoded, Examples.of(encoded.corpus.graph, y, np.array([20.0]), 1, 2)
-    (expected, _), (found, whole) = (trained(learner, [[0]] * 4) for learner in learners(problem))
-    assert found == expected
+    (expected, _), (actual, whole) = (trained(learner, [[0]] * 4) for learner in learners(problem))
+    assert actual == expected
     assert whole._whole is not None
     grams = whole.state.full[0]
     assert 10_000 * float(np.abs(grams).max()) > 2**31

@@ -30,8 +30,8 @@ def test_bigrams_are_those_of_the_sentences(sentences):
     text = Text.of(sentences)
     table = bigrams(text).tocoo()
     names = [*text.names, None]
-    found = {(names[i], names[j]): n for i, j, n in zip(table.row, table.col, table.data, strict=True)}
-    assert found == expected
+    actual = {(names[i], names[j]): n for i, j, n in zip(table.row, table.col, table.data, strict=True)}
+    assert actual == expected
 
 
 @given(SENTENCES)
@@ -50,11 +50,11 @@ def test_contexts_are_those_of_the_sentences(sentences):
     text = Text.of(sentences)
     table = contexts(text, 2, 100).tocoo()
     beside = [*text.names[: text.n_words], None]
-    found = {}
+    actual = {}
     for row, column, count in zip(table.row, table.col, table.data, strict=True):
         offset, word = divmod(int(column), len(beside))
-        found[text.names[row], (-2, -1, 1, 2)[offset], beside[word]] = count
-    assert found == expected
+        actual[text.names[row], (-2, -1, 1, 2)[offset], beside[word]] = count
+    assert actual == expected
 
 
 def test_only_frequent_words_are_contexts():

@@ -26,8 +26,8 @@ def test_ppmi_is_that_of_dense_numbers(seed):
     counts = random.poisson(0.7, (random.integers(1, 8), random.integers(1, 8)))
     if not counts.sum():
         counts[0, 0] = 1
-    found = ppmi(sp.csr_matrix(counts))
-    np.testing.assert_allclose(found.toarray(), dense_ppmi(counts), atol=1e-12)
+    actual = ppmi(sp.csr_matrix(counts))
+    np.testing.assert_allclose(actual.toarray(), dense_ppmi(counts), atol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(40, 30), (30, 40), (5, 60), (60, 3)])

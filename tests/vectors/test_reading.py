@@ -53,11 +53,11 @@ def test_every_kind_is_read(tmp_path, kind, packed):
     words, content = KINDS[kind]
     path = tmp_path / "vectors"
     path.write_bytes(gzip.compress(content) if packed else content)
-    found, matrix = read_table(path)
-    assert found == words
+    read_words, matrix = read_table(path)
+    assert read_words == words
     np.testing.assert_array_equal(matrix, MATRIX)
-    found, matrix = read_table(path, {"niño", "Lima", "absent"})
-    assert found == ["Lima", "niño"]
+    read_words, matrix = read_table(path, {"niño", "Lima", "absent"})
+    assert read_words == ["Lima", "niño"]
     np.testing.assert_array_equal(matrix, MATRIX[[0, 2]])
 
 
@@ -147,8 +147,8 @@ def test_what_is_written_is_read(tmp_path_factory, words, size, kind):
     matrix = np.random.default_rng(len(words)).standard_normal((len(words), size)).astype(np.float32)
     path = tmp_path_factory.getbasetemp() / "written.vec"
     path.write_bytes(text_of(words, matrix, True) if kind == "text" else binary_of(words, matrix))
-    found, rows = read_table(path)
-    assert found == words
+    read_words, rows = read_table(path)
+    assert read_words == words
     np.testing.assert_array_equal(rows, matrix)
 
 

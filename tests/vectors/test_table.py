@@ -53,7 +53,7 @@ def test_tables_are_shared_not_copied():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ((["a", "a"], [[1.0], [2.0]]), "not strings that all differ"),
         ((["a"], [[1.0], [2.0]]), "one row per word"),
@@ -65,9 +65,9 @@ def test_tables_are_shared_not_copied():
         ((["a"], [[1.0]], ["012"]), "not a text of bits"),
     ],
 )
-def test_bad_tables_are_refused(given, message):
+def test_bad_tables_are_refused(arguments, message):
     with pytest.raises(DataError, match=message):
-        Vectors(*given)
+        Vectors(*arguments)
 
 
 def test_bad_sets_and_observations_are_refused():
@@ -86,9 +86,9 @@ def test_learning_from_nothing_is_refused():
 
 def test_words_in_the_same_places_are_alike():
     towns, names = ["Lima", "Oslo", "Bonn", "Rome"], ["Ana", "Eva", "Bo", "Tim"]
-    found = learn([[name, "lives", "in", town] for name in names for town in towns])
-    assert len({found.word_class(town) for town in towns}) == 1
-    assert found.word_class("Lima") != found.word_class("Ana")
-    assert found.word_class("Lima") != found.word_class("in")
-    alike, other = (found.vector("Lima") @ found.vector(word) for word in ("Oslo", "Ana"))
+    vectors = learn([[name, "lives", "in", town] for name in names for town in towns])
+    assert len({vectors.word_class(town) for town in towns}) == 1
+    assert vectors.word_class("Lima") != vectors.word_class("Ana")
+    assert vectors.word_class("Lima") != vectors.word_class("in")
+    alike, other = (vectors.vector("Lima") @ vectors.vector(word) for word in ("Oslo", "Ana"))
     assert alike > other

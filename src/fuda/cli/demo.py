@@ -59,7 +59,7 @@ def demo() -> None:
     show(_drawn(words, labels, X_test[tree].heads.tolist(), node))
     verb = _STATES[labels[node][0]][0]
     show(f"\nWhy is [bold]{words[node]}[/bold] a product that the customer {verb}? These training positions")
-    show("speak for that label and for its rival, by what matched around them in the trees:\n")
+    show("support that label or its rival, by what matched around them in the trees:\n")
     show(str(kernel.explain(X_test[tree], node, top=3)), markup=False)
     show("\nNext: [bold]fuda train FILE -o MODEL[/bold], and fuda --help.")
 

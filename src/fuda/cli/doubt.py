@@ -42,8 +42,8 @@ def doubt(
 
     Every structure is judged by a model that has learned from the others, in all files together;
     the most doubtful labels come first. A doubt is about a node or an entity: how it is labelled,
-    what the model suggests instead, how sure it is of that if one of both is right, and what
-    speaks for it.
+    what the model suggests instead, how sure it is of that if one of both is right, and the
+    evidence for it.
     """
     from fuda.active.doubts import doubts
     from fuda.progress import bar

@@ -38,7 +38,7 @@ from fuda.estimators import BaseEstimator, check_is_fitted, clone
 from fuda.features.sets import resolve
 from fuda.interrupts import guard_compiled_code
 from fuda.kernels import as_kernel
-from fuda.light_estimators import written
+from fuda.light_estimators import as_code
 from fuda.metrics import token_accuracy
 from fuda.models.fitting.defaults import defaults_for, encoder_for
 from fuda.models.fitting.fingerprint import content, digest, parameters
@@ -140,7 +140,7 @@ class Labeler(BaseEstimator):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         # The printer of scikit-learn does not use the repr of kernels, or writes them as tuples.
-        code = written(self)
+        code = as_code(self)
         half = N_CHAR_MAX // 2
         return code if len(code) <= N_CHAR_MAX else f"{code[:half]}...{code[-half:]}"
 

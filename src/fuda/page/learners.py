@@ -31,7 +31,7 @@ class Learner(NamedTuple):
 
 
 KERNEL = Learner(
-    "kernel", "Compares sentences, and says which of them spoke for a label; slower with every sentence", 400
+    "kernel", "Compares sentences, and shows which of them support a label; slower with every sentence", 400
 )
 LINEAR = Learner(
     "crf",

@@ -129,18 +129,18 @@ class Pool:
         shuffled, size = np.random.RandomState(0).permutation(self._size), 10
         looked_ahead_at = -1
         while not self._stopped.is_set():
-            taught = self.teacher.current
-            if taught.version != looked_ahead_at or self._expected is None:
-                looked_ahead_at = taught.version
+            current = self.teacher.current
+            if current.version != looked_ahead_at or self._expected is None:
+                looked_ahead_at = current.version
                 self._look_ahead()
-            to_score = self._to_score(scored_by, shuffled, taught.version)
-            if taught.model is None or not len(to_score):
+            to_score = self._to_score(scored_by, shuffled, current.version)
+            if current.model is None or not len(to_score):
                 self._stopped.wait(0.2)
                 continue
             began = time.perf_counter()
             piece = np.sort(to_score[:size])
-            self._score(piece, taught.model)
-            scored_by[piece] = taught.version
+            self._score(piece, current.model)
+            scored_by[piece] = current.version
             elapsed = time.perf_counter() - began
             size = int(np.clip(size * _PIECE / max(elapsed, 1e-4), 1, min(_LARGEST, 2 * size)))
             self._stopped.wait(min(elapsed, 1.0))

@@ -130,7 +130,7 @@ class Review:
         ]
         if evidence:
             suggested = doubt.suggested[doubt.nodes[0] - doubt.start]
-            reasons.append(f"For {unit.display_name(suggested)} speak: {'; '.join(evidence)}")
+            reasons.append(f"Evidence for {unit.display_name(suggested)}: {'; '.join(evidence)}")
         return ". ".join(reasons if doubt.word else reasons[1:])
 
 

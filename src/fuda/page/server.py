@@ -30,8 +30,8 @@ from starlette.staticfiles import StaticFiles
 from fuda.errors import DataError
 from fuda.formats import FORMATS
 from fuda.page import export
+from fuda.page.api import Api, ConflictingEditError
 from fuda.page.database import StoreError
-from fuda.page.desk import ConflictingEditError, Desk
 from fuda.page.learners import to_bytes
 from fuda.page.safety import ANY_ADDRESS, Guard, Sessions, TooLargeError, hosts_for, outward
 from fuda.page.store import Step, Store
@@ -80,7 +80,7 @@ class Feed:
             self._readers.discard(reader)
 
 
-def make_app(store: Store, sessions: Sessions, hosts: Callable[[str], bool]) -> tuple[Any, Feed, Desk]:
+def make_app(store: Store, sessions: Sessions, hosts: Callable[[str], bool]) -> tuple[Any, Feed, Api]:
     """Return the application for a store, guarded.
 
     Parameters
@@ -98,21 +98,21 @@ def make_app(store: Store, sessions: Sessions, hosts: Callable[[str], bool]) -> 
         The application.
     feed : Feed
         The messages to pages.
-    desk : Desk
+    api : Api
         What it works with.
     """
     feed = Feed()
-    desk = Desk(store, feed.publish)
+    api = Api(store, feed.publish)
 
     @asynccontextmanager
     async def running(_: Any) -> AsyncIterator[None]:
         feed.open()
-        desk.start()
+        api.start()
         yield
-        await run_in_threadpool(desk.stop)
+        await run_in_threadpool(api.stop)
 
     app = Starlette(
-        routes=[*_pages(sessions), *_api(desk, feed)],
+        routes=[*_pages(sessions), *_api_routes(api, feed)],
         lifespan=running,
         exception_handlers={
             DataError: lambda request, error: JSONResponse({"error": str(error)}, 400),
@@ -124,7 +124,7 @@ def make_app(store: Store, sessions: Sessions, hosts: Callable[[str], bool]) -> 
             500: lambda request, error: JSONResponse({"error": "the server failed; see its terminal"}, 500),
         },
     )
-    return Guard(app, sessions, hosts), feed, desk
+    return Guard(app, sessions, hosts), feed, api
 
 
 def _pages(sessions: Sessions) -> list[Any]:
@@ -170,7 +170,7 @@ async def _admit(request: Request, sessions: Sessions) -> Response:
     return response
 
 
-def _api(desk: Desk, feed: Feed) -> list[Route]:
+def _api_routes(api: Api, feed: Feed) -> list[Route]:
     """The routes for JSON."""
 
     def get(path: str, handler: Callable[[Request, Step], Any]) -> Route:
@@ -191,11 +191,11 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
     def listed(request: Request, by: Step) -> Any:
         query = request.query_params
         texts = (query.get(name, "") for name in ("status", "label", "search"))
-        return desk.items(_number(query, "offset", 0), _number(query, "limit", 50), *texts)
+        return api.items(_number(query, "offset", 0), _number(query, "limit", 50), *texts)
 
     def doubted(request: Request, by: Step) -> Any:
         query = request.query_params
-        return desk.review.listed(_number(query, "offset", 0), _number(query, "limit", 50))
+        return api.review.listed(_number(query, "offset", 0), _number(query, "limit", 50))
 
     async def events(request: Request) -> Response:
         return StreamingResponse(feed.stream(), media_type="text/event-stream")
@@ -204,42 +204,42 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
         kind = request.query_params.get("format", "")
         if kind not in export.KINDS:
             raise DataError(f"format must be one of {', '.join(export.KINDS)}")
-        content, name = await run_in_threadpool(_exported, desk, kind)
+        content, name = await run_in_threadpool(_exported, api, kind)
         headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     return [
-        get("/api/state", lambda request, by: desk.state(by) | {"tab": secrets.token_urlsafe(9)}),
+        get("/api/state", lambda request, by: api.state(by) | {"tab": secrets.token_urlsafe(9)}),
         get("/api/items", listed),
-        get("/api/items/{id:int}", lambda request, by: {"item": desk.item(request.path_params["id"], by)}),
+        get("/api/items/{id:int}", lambda request, by: {"item": api.item(request.path_params["id"], by)}),
         Route("/api/events", events),
-        post("/api/next", lambda request, content, by: {"item": _next(desk, content, by)}),
+        post("/api/next", lambda request, content, by: {"item": _next(api, content, by)}),
         post(
-            "/api/items/{id:int}/accept", lambda r, content, by: desk.accept(r.path_params["id"], content, by)
+            "/api/items/{id:int}/accept", lambda r, content, by: api.accept(r.path_params["id"], content, by)
         ),
-        post("/api/items/{id:int}/skip", lambda r, content, by: desk.skip(r.path_params["id"], content, by)),
-        post("/api/undo", lambda request, content, by: desk.undo(by)),
-        post("/api/labels", lambda request, content, by: desk.add_label(content.get("add"), by)),
-        post("/api/why", lambda request, content, by: desk.why(content)),
-        get("/api/progress", lambda request, by: desk.progress()),
+        post("/api/items/{id:int}/skip", lambda r, content, by: api.skip(r.path_params["id"], content, by)),
+        post("/api/undo", lambda request, content, by: api.undo(by)),
+        post("/api/labels", lambda request, content, by: api.add_label(content.get("add"), by)),
+        post("/api/why", lambda request, content, by: api.why(content)),
+        get("/api/progress", lambda request, by: api.progress()),
         get("/api/doubts", doubted),
-        post("/api/doubts", lambda request, content, by: desk.review.start()),
+        post("/api/doubts", lambda request, content, by: api.review.start()),
         Route("/api/export", exported),
-        post("/api/settings", lambda request, content, by: desk.settings(content, by)),
+        post("/api/settings", lambda request, content, by: api.settings(content, by)),
     ]
 
 
-def _exported(desk: Desk, kind: str) -> tuple[bytes, str]:
+def _exported(api: Api, kind: str) -> tuple[bytes, str]:
     """The content and the name of a file."""
-    store = desk.store
+    store = api.store
     if kind == "model":
-        return to_bytes(export.model_of(store, desk.teacher)), export.file_name(store, kind)
+        return to_bytes(export.model_of(store, api.teacher)), export.file_name(store, kind)
     return export.text_of(store, FORMATS[kind]).encode(), export.file_name(store, kind)
 
 
-def _next(desk: Desk, content: dict[str, Any], by: Step) -> Any:
+def _next(api: Api, content: dict[str, Any], by: Step) -> Any:
     after = content.get("after")
-    return desk.next(by, content.get("order"), after if type(after) is int else None)
+    return api.next(by, content.get("order"), after if type(after) is int else None)
 
 
 def _tab(text: Any) -> str:

@@ -1,10 +1,10 @@
 """The teacher: one thread that owns the model of a page and follows the log of the store.
 
-The model is always the last snapshot, taught the lessons after it in order, so that it is the same
-after a restart: a snapshot is committed before it is used, and the model goes on from what was
-read back of it. After an undo the last snapshot before the step is where the model begins again.
-Meanwhile the page goes on with the model that it has: requests read `current`, which is replaced
-and never changed.
+The model is always the last snapshot, taught the lessons after it in order (`store.py` defines
+both), so that it is the same after a restart: a snapshot is committed before it is used, and the
+model goes on from what was read back of it. After an undo the last snapshot before the step is
+where the model begins again. Meanwhile the page goes on with the model that it has: requests read
+`current`, which is replaced and never changed.
 
 Refits, from all labels there are, run in a second thread and end as snapshots, too.
 """
@@ -28,16 +28,16 @@ _FIRST, _GROWTH = 10, 0.25  # a refit comes after so many new lessons, and after
 _SAMPLE = 1_000  # a learner is chosen by so many structures
 
 
-class Taught(NamedTuple):
-    """A model and what it has learned; `model` is None before the first lesson.
+class ModelInUse(NamedTuple):
+    """A model, and the last event that it has learned; `model` is None before the first lesson.
 
-    `version` counts the models in use, `lessons` the structures that taught this one.
+    `version` counts the models in use, `structures` what this one has learned from.
     """
 
     model: Any
     event: int
     version: int
-    lessons: int
+    structures: int
 
 
 class Teacher:
@@ -55,7 +55,7 @@ class Teacher:
         self, store: Store, announce: Callable[[dict[str, Any]], None] = lambda message: None
     ) -> None:
         self.store, self.announce = store, announce
-        self.current = Taught(None, 0, 0, 0)
+        self.current = ModelInUse(None, 0, 0, 0)
         self.refitting = False
         self.preparing = False  # whether a model is loaded, or code compiled, before any lesson
         self.problem = ""
@@ -119,7 +119,7 @@ class Teacher:
             return self.problem
         if self.current.model is None:
             return "not taught yet"
-        count = self.current.lessons
+        count = self.current.structures
         return f"taught by {count:,} sentence{'' if count == 1 else 's'}"
 
     def rebuilt(self) -> Any:
@@ -172,9 +172,9 @@ class Teacher:
     def _warm_up(self) -> None:
         """Teach a model that nobody uses, to load compiled code before the first lesson."""
         some, classes = self._sampled()[:2], self.store.unit.classes(self.store.kinds or ["X"])
-        pupil, labels = self._new_estimator(), [[classes[0]] * len(x) for x in some]
-        pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
-        pupil.predict_marginals(some)
+        model, labels = self._new_estimator(), [[classes[0]] * len(x) for x in some]
+        model.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
+        model.predict_marginals(some)
 
     def _is_behind(self) -> bool:
         return self._stopped or self._again or self.store.last_event() > self._last_seen_event
@@ -194,7 +194,7 @@ class Teacher:
         for number in self.store.lessons_after(event, last):
             if self._stopped:
                 return
-            model = self._taught(model, number)
+            model = self._after_lesson(model, number)
         self.refit = refit
         self._use(model, last)
 
@@ -217,7 +217,7 @@ class Teacher:
         for number in self.store.lessons_after(self.current.event, last):
             if self._stopped:
                 return
-            self._use(self._taught(self.current.model, number), number)
+            self._use(self._after_lesson(self.current.model, number), number)
         if last > self.current.event:
             self._use(self.current.model, last)
         if self.current.model is not None and self.store.lesson_count(self._base) >= _EVERY:
@@ -226,22 +226,22 @@ class Teacher:
                 self._base = last
                 self._use(from_bytes(content), last)
 
-    def _taught(self, model: Any, number: int) -> Any:
+    def _after_lesson(self, model: Any, number: int) -> Any:
         """The model after a lesson; the one given is not changed."""
         lesson = self.store.lesson(number)
         if not lesson.structures:
             return model
-        pupil = self._new_estimator() if model is None else copy.copy(model)
+        learned = self._new_estimator() if model is None else copy.copy(model)
         classes, began = self.store.unit.classes(self.store.kinds), time.perf_counter()
         try:
-            if model is not None and hasattr(pupil, "_relabel"):  # those that are corrected now
-                pupil._relabel(lesson.structures, lesson.labels)
-            pupil.partial_fit(lesson.structures, lesson.labels, classes=classes)
+            if model is not None and hasattr(learned, "_relabel"):  # those that are corrected now
+                learned._relabel(lesson.structures, lesson.labels)
+            learned.partial_fit(lesson.structures, lesson.labels, classes=classes)
             self._last_lesson = (time.perf_counter() - began) / len(lesson.structures)
         except DataError as error:  # a lesson that a model given cannot learn, such as a new label
             self.problem = f"the model does not learn: {error}"
             return model
-        return pupil
+        return learned
 
     def _new_estimator(self) -> Any:
         """A model that has learned nothing."""
@@ -253,11 +253,11 @@ class Teacher:
             self._sample = [item.record.structure for item in self.store.items(f"items.id <= {_SAMPLE}")]
         return self._sample
 
-    def _use(self, model: Any, event: int, lessons: int | None = None) -> None:
+    def _use(self, model: Any, event: int) -> None:
         """Put a model into use."""
-        count = self.store.count(LABELLED) if lessons is None else lessons
+        count = self.store.count(LABELLED)
         with self._changed:
-            self.current = Taught(model, event, self.current.version + 1, count)
+            self.current = ModelInUse(model, event, self.current.version + 1, count)
             self._changed.notify_all()
 
     # Refits

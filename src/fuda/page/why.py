@@ -7,11 +7,11 @@ from typing import Any
 
 from fuda import schemes
 from fuda.explanations.base import Contribution, Explanation
+from fuda.page.evidence import Evidence, EvidenceSearch
 from fuda.page.importing import digest_of
 from fuda.page.spans import Unit, plain_tags
 from fuda.page.store import Item, Store
 from fuda.page.views import spaces_of, stretch_of, words_of
-from fuda.page.witnesses import Witness, Witnesses
 from fuda.page.wording import elsewhere_in_words, features_in_words, follows_in_words, parsed, place_of
 
 _POSITIONS, _FEATURES = 6, 40  # so many contributions of each kind are considered
@@ -48,21 +48,21 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
     shown = [*pro, *con]
     values = [sum(part.value for part in group) for group in shown]
     largest = max(map(abs, values), default=1.0)
-    witnesses = Witnesses(store, model)
+    search = EvidenceSearch(store, model)
     entries = []
     for group, value in zip(shown, values, strict=True):
         text = _in_words(group, unit, classes, is_chain)
-        entry = _evidence(store, unit, support, group[0], text)
+        entry = _entry(store, unit, support, group[0], text)
         entry |= {"value": value, "share": abs(value) / largest}
         entries.append(entry)
         side = explanation.chosen if value > 0 else explanation.rival
         features = [parsed(part.text, classes) for part in group if part.kind == "feature"]
         if side is not None:
             candidates = (
-                witnesses.of(f, explanation.observation, side.label) for f in features if f is not None
+                search.find(f, explanation.observation, side.label) for f in features if f is not None
             )
-            witness = next(filter(None, candidates), None)
-            entry |= {} if witness is None else _witness_entry(unit, witness, side.label)
+            evidence = next(filter(None, candidates), None)
+            entry |= {} if evidence is None else _sentence_fields(unit, evidence, side.label)
     rest = sum(part.value for part in explanation.contributions) - sum(values)
     chosen, rival = unit.kind(explanation.chosen.label), None
     if explanation.rival is not None:
@@ -95,15 +95,15 @@ def _groups(explanation: Explanation, classes: Collection[str]) -> list[list[Con
     return sorted(groups, key=lambda group: -abs(sum(part.value for part in group)))
 
 
-def _witness_entry(unit: Unit, witness: Witness, label: Any) -> Json:
-    """What a sentence that has the feature adds to its voice."""
-    item = witness.item
+def _sentence_fields(unit: Unit, evidence: Evidence, label: Any) -> Json:
+    """The fields of an entry that show a sentence as evidence for a feature."""
+    item = evidence.item
     return {
         "item": item.id,
         "words": words_of(item.record.structure),
         "spaces": spaces_of(item),
-        "matched": witness.matched,
-        "node": witness.node,
+        "matched": evidence.matched,
+        "node": evidence.node,
         "label": unit.kind(label),
     }
 
@@ -133,9 +133,9 @@ def _in_words(group: list[Contribution], unit: Unit, classes: Collection[str], i
     return part.text if unit.scheme is None else plain_tags(part.text)
 
 
-def _evidence(store: Store, unit: Unit, support: list[Any], part: Contribution, text: str) -> Json:
+def _entry(store: Store, unit: Unit, support: list[Any], part: Contribution, text: str) -> Json:
     """A part of the difference: of a training position, with its sentence."""
-    evidence: Json = {
+    entry: Json = {
         "kind": part.kind,
         "text": text,
         "item": None,
@@ -147,10 +147,10 @@ def _evidence(store: Store, unit: Unit, support: list[Any], part: Contribution, 
     }
     voice = part.voice
     if voice is None or not 0 <= voice.structure < len(support):
-        return evidence
+        return entry
     structure = support[voice.structure]
     items = store.items("digest = ?", (digest_of(structure),), "status = 'done' DESC, items.id LIMIT 1")
-    evidence |= {
+    entry |= {
         "words": words_of(structure),
         "spaces": spaces_of(items[0]) if items else [True] * len(structure),
         "item": items[0].id if items else None,
@@ -159,4 +159,4 @@ def _evidence(store: Store, unit: Unit, support: list[Any], part: Contribution, 
         "label": unit.kind(voice.label),
         "text": f"{unit.kind(voice.label)} in {items[0].place}" if items else text,
     }
-    return evidence
+    return entry

@@ -29,10 +29,10 @@ def test_the_table_says_who_joins_on_proof():
 
 def test_classes_of_words_are_learned_from_the_text_itself():
     corpus = Corpus([Sequence(x) for x in X])
-    found = next(c for c in candidates_for(corpus) if c.learns_words)
-    assert found.name == candidates.WITH_CLASSES
+    candidate = next(c for c in candidates_for(corpus) if c.learns_words)
+    assert candidate.name == candidates.WITH_CLASSES
     fits = Fits(training_data(X, Y), "IOB2")
-    model = fits.fitted(found, np.arange(6), True, 1)
+    model = fits.fitted(candidate, np.arange(6), True, 1)
     assert "class4" in str(model.top_features(1000))
     taught = CRF(l2=0.3, scheme="IOB2", n_jobs=1).fit(X[:6], Y[:6], unlabelled=fuda.vectors.learn(X[:6]))
     # Every word is counted once. Features are in another order.
@@ -41,8 +41,8 @@ def test_classes_of_words_are_learned_from_the_text_itself():
     assert candidates.WITH_CLASSES not in {c.name for c in candidates_for(corpus)}
     data = training_data(X, Y)
     data.encoded.corpus.vectors = corpus.vectors
-    given = Fits(data, "IOB2").fitted(found, np.arange(6), True, 1)
-    assert given.encoder_.features.words == corpus.vectors.words
+    by_given_vectors = Fits(data, "IOB2").fitted(candidate, np.arange(6), True, 1)
+    assert by_given_vectors.encoder_.features.words == corpus.vectors.words
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_the_kind_of_observations_is_recognized(observations, kind):
 def test_only_learners_that_take_the_shape_are_tried():
     words = ["a", "bc"]
     for structure in (Sequence(words), Tree(words, [-1, 0]), Dag(words, [(0, 1)])):
-        found = candidates_for(Corpus([structure]))
-        assert found
-        assert all(structure.shape in each.estimator._shapes for each in found)
+        tried = candidates_for(Corpus([structure]))
+        assert tried
+        assert all(structure.shape in each.estimator._shapes for each in tried)
     assert type(candidates_for(Corpus([Sequence(words)]))[0].estimator) is CRF
 
 
@@ -85,9 +85,9 @@ def test_every_row_of_the_table_can_be_fitted(kind):
     labels = [["abc"[k % 3] for k in range(i, i + 5)] for i in range(6)]
     corpus = Corpus([Sequence(x) for x in data])
     assert kind_of(corpus) == kind
-    found = candidates_for(corpus)
-    assert len(found) == len(TABLE[kind]) == len({each.name for each in found})
-    for each in found:
+    tried = candidates_for(corpus)
+    assert len(tried) == len(TABLE[kind]) == len({each.name for each in tried})
+    for each in tried:
         names = each.estimator.get_params(deep=False)
         few = {"max_iter": 3, "epochs": 1, "orders": 1, "prior": HMM()}
         few = {k: v for k, v in few.items() if k in names and (k != "prior" or hasattr(names[k], "fit"))}

@@ -76,9 +76,9 @@ def test_labelings_are_ranked_by_the_sum_of_scores_and_logarithms_of_marginals(s
     log_z = np.logaddexp.reduce(list(values.values()))
     for labels, log_p in ranked:
         assert log_p == pytest.approx(values[tuple(labels)] - log_z, abs=1e-4)
-    found = [model.explain(x, node) for node in range(len(words))]
-    assert [one.chosen.label for one in found] == list(best)
-    for one in found:
+    explanation = [model.explain(x, node) for node in range(len(words))]
+    assert [one.chosen.label for one in explanation] == list(best)
+    for one in explanation:
         total = sum(part.value for part in one.contributions)
         assert one.rival is None or total == pytest.approx(one.difference, abs=1e-9)
 
@@ -97,10 +97,10 @@ def test_marginals_are_the_mean_of_all_members_each_to_its_power(shape):
     alone = model.members[0].set_params(scheme=model.decoder.scheme)
     assert only.predict_marginals([x])[0] == pytest.approx(alone.predict_marginals([x])[0], abs=1e-9)
     known = [None, "I-PER", None, "O"]
-    found = model.predict_marginals([x], known=[known])[0]
-    assert found.sum(axis=1) == pytest.approx(1.0)
-    assert found[1, model.classes_.tolist().index("I-PER")] == 1
-    assert found[3, model.classes_.tolist().index("O")] == 1
+    marginals = model.predict_marginals([x], known=[known])[0]
+    assert marginals.sum(axis=1) == pytest.approx(1.0)
+    assert marginals[1, model.classes_.tolist().index("I-PER")] == 1
+    assert marginals[3, model.classes_.tolist().index("O")] == 1
     assert [model.predict([x], known=[known])[0][k] for k in (1, 3)] == ["I-PER", "O"]
 
 
@@ -108,13 +108,15 @@ def test_labels_that_a_member_does_not_know_are_nearly_impossible():
     classes = [*Y[0][:2], "B-NEW", "B-LOC", "O"]
     corpus = Corpus([Sequence(X[0])])
     crf = CRF().fit(X, Y)
-    said = scores_over(crf, crf._encode_corpus(corpus), classes)
-    own = crf._log_scores(crf._encode_corpus(corpus))
+    opinion = scores_over(crf, crf._encode_corpus(corpus), classes)
+    own_scores = crf._log_scores(crf._encode_corpus(corpus))
     order = [crf.classes_.tolist().index(label) for label in classes if label != "B-NEW"]
-    assert said.nodes[:, [0, 1, 3, 4]] == pytest.approx(own[0][:, order])
-    assert said.pairs[np.ix_([0, 1, 3, 4], [0, 1, 3, 4])] == pytest.approx(own[1][np.ix_(order, order)])
-    assert said.nodes[:, 2] == pytest.approx(own[0].max(axis=1) + np.log(LEAST))
-    assert not said.pairs[2].any()
+    assert opinion.nodes[:, [0, 1, 3, 4]] == pytest.approx(own_scores[0][:, order])
+    assert opinion.pairs[np.ix_([0, 1, 3, 4], [0, 1, 3, 4])] == pytest.approx(
+        own_scores[1][np.ix_(order, order)]
+    )
+    assert opinion.nodes[:, 2] == pytest.approx(own_scores[0].max(axis=1) + np.log(LEAST))
+    assert not opinion.pairs[2].any()
     assert not marginals_over(crf, crf._encode_corpus(Corpus([Sequence(X[0])])), classes).nodes[:, 2].any()
 
 

@@ -1,4 +1,4 @@
-"""What can be said of a fitted model, and what cannot."""
+"""Diagnoses of fitted models, and refusals of what they do not have."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from model_cases import X, Y
 def test_probabilities_of_labels():
     model = CRF(features="word").fit(X, Y)
     labels = model.predict(X)
-    found = probabilities(model, X, labels)
+    tables = probabilities(model, X, labels)
     marginals = model.predict_marginals(X)
-    for own, table, several in zip(found, marginals, labels, strict=True):
-        assert own == [table[t, list(model.classes_).index(label)] for t, label in enumerate(several)]
+    for row, table, several in zip(tables, marginals, labels, strict=True):
+        assert row == [table[t, list(model.classes_).index(label)] for t, label in enumerate(several)]
     for other in (
         HMPerceptron(epochs=1),
         HMSVM(features="word"),
@@ -35,8 +35,8 @@ def test_probabilities_of_labels():
 
 def test_words_that_were_not_seen():
     for model in (CRF(), HMM(), MarginalizedPerceptron(epochs=1)):
-        found = unseen(model.fit(X, Y), [["Ana", "Zoe", "sings"]])
-        assert [own.tolist() for own in found] == [[False, True, False]]
+        flags = unseen(model.fit(X, Y), [["Ana", "Zoe", "sings"]])
+        assert [row.tolist() for row in flags] == [[False, True, False]]
     template = CRF(features=Template("U0:%x[0,0]\nB")).fit([[("a",), ("b",)]], [["N", "V"]])
     assert unseen(template, [[("z",)]]) is None
     vectors = CRF().fit([[np.ones(2), np.zeros(2)]], [["N", "V"]])

@@ -51,28 +51,29 @@ def test_the_label_that_is_predicted_and_the_best_other_one(shape, words, at, la
     model, x, node = combined(shape), shaped(shape, words), at % len(words)
     known = labels[: len(words)] if any(labels[: len(words)]) else None
     given_labels = None if known is None else [known]
-    found = model.explain(x, node, known=known)
-    assert found.chosen.label == model.predict([x], known=given_labels)[0][node]
-    assert sum(part.value for part in found.contributions) == pytest.approx(found.difference, abs=1e-9)
+    explanation = model.explain(x, node, known=known)
+    assert explanation.chosen.label == model.predict([x], known=given_labels)[0][node]
+    total = sum(part.value for part in explanation.contributions)
+    assert total == pytest.approx(explanation.difference, abs=1e-9)
     corpus, number = Corpus([x]), model.classes_.tolist().index
     fixed = None if known is None else np.array([-1 if b is None else number(b) for b in known])
-    said = model.opinions(corpus, given_labels)
-    scores, pairs = model.decoder.scored(corpus, said, model.classes_.tolist(), fixed)
+    opinions = model.opinions(corpus, given_labels)
+    scores, pairs = model.decoder.scored(corpus, opinions, model.classes_.tolist(), fixed)
     if shape == "dag":
         ranked = sorted(scores[node], reverse=True)
-        assert (found.rival is None) == (known is not None and known[node] is not None)
-        if found.rival is not None:
-            assert found.difference == pytest.approx(ranked[0] - ranked[1], abs=1e-9)
+        assert (explanation.rival is None) == (known is not None and known[node] is not None)
+        if explanation.rival is not None:
+            assert explanation.difference == pytest.approx(ranked[0] - ranked[1], abs=1e-9)
         return
     labelings = [
         (y, value) for y, value in all_labelings(corpus.graph.heads, scores, pairs) if value > -1e300
     ]
     best = max(value for _, value in labelings)
-    others = [value for y, value in labelings if y[node] != number(found.chosen.label)]
-    if found.rival is None:
+    others = [value for y, value in labelings if y[node] != number(explanation.chosen.label)]
+    if explanation.rival is None:
         assert not others
     else:
-        assert found.difference == pytest.approx(best - max(others), abs=1e-9)
+        assert explanation.difference == pytest.approx(best - max(others), abs=1e-9)
 
 
 @pytest.mark.parametrize("shape", ["sequence", "tree"])
@@ -98,12 +99,12 @@ def test_the_n_best_labelings_given_some_labels(shape, words, numbers):
         with pytest.raises(DataError, match="every labeling is forbidden"):
             model.predict_nbest([x], 5, known=[known])
         return
-    found = model.predict_nbest([x], 5, known=[known])[0]
+    ranked = model.predict_nbest([x], 5, known=[known])[0]
     values = sorted((value for _, value in allowed), reverse=True)
     log_z = float(np.logaddexp.reduce(values))
-    assert [log_p for _, log_p in found] == pytest.approx([value - log_z for value in values[:5]], abs=1e-9)
-    assert {tuple(y): v for y, v in allowed}[tuple(found[0][0])] == pytest.approx(values[0], abs=1e-9)
-    assert list(model.predict([x], known=[known])[0]) == list(found[0][0])
+    assert [log_p for _, log_p in ranked] == pytest.approx([value - log_z for value in values[:5]], abs=1e-9)
+    assert {tuple(y): v for y, v in allowed}[tuple(ranked[0][0])] == pytest.approx(values[0], abs=1e-9)
+    assert list(model.predict([x], known=[known])[0]) == list(ranked[0][0])
 
 
 def test_n_best_labelings_of_a_graph_are_those_of_its_nodes():
@@ -112,9 +113,9 @@ def test_n_best_labelings_of_a_graph_are_those_of_its_nodes():
     q -= np.logaddexp.reduce(q, axis=1, keepdims=True)
     every = itertools.product(range(len(model.classes_)), repeat=len(q))
     values = sorted((sum(row[k] for row, k in zip(q, y, strict=True)) for y in every), reverse=True)
-    found = model.predict_nbest([x], 5)[0]
-    assert [log_p for _, log_p in found] == pytest.approx(values[:5], abs=1e-9)
-    assert list(found[0][0]) == list(model.predict([x])[0])
+    ranked = model.predict_nbest([x], 5)[0]
+    assert [log_p for _, log_p in ranked] == pytest.approx(values[:5], abs=1e-9)
+    assert list(ranked[0][0]) == list(model.predict([x])[0])
 
 
 def test_n_best_labelings_are_at_least_one():
@@ -128,9 +129,9 @@ def test_auto_explains_what_it_chose_and_so_does_its_file(combine, tmp_path):
     model = Auto(60.0, combine=combine, candidates={"crf": CRF(), "hmm": HMM()}).fit(X * 2, Y * 2)
     model.save(tmp_path / "model.fuda")
     for node in range(3):
-        found = model.explain(X[1], node)
-        assert found.chosen.label == model.predict([X[1]])[0][node]
-        assert str(fuda.load(tmp_path / "model.fuda").explain(X[1], node)) == str(found)
+        explanation = model.explain(X[1], node)
+        assert explanation.chosen.label == model.predict([X[1]])[0][node]
+        assert str(fuda.load(tmp_path / "model.fuda").explain(X[1], node)) == str(explanation)
 
 
 def test_other_questions_are_errors():

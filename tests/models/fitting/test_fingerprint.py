@@ -1,4 +1,4 @@
-"""Data and parameters are told apart, the same way in every process."""
+"""Data and parameters are distinguished, the same way in every process."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def identity(monkeypatch):
 
     def of(model, X=X, Y=Y, **weights):
         def keep(path, fingerprint):
-            found.append(json.dumps(fingerprint()))
+            fingerprints.append(json.dumps(fingerprint()))
             raise Enough
 
-        found = []
+        fingerprints = []
         monkeypatch.setattr("fuda.models.base.checkpointed", keep)
         with pytest.raises(Enough):
             model.fit(X, Y, **weights)
-        return found[0]
+        return fingerprints[0]
 
     return of
 
 
 def test_data(identity):
     mixed = [Sequence(["x", "y"]), Sequence(["y", "x"])]
-    found = [
+    identities = [
         identity(CRF("markov")),
         identity(CRF("markov"), mixed),
         identity(CRF("markov"), [Sequence(["x", "y", "x"]), Sequence(["y"])], [["a", "b", "a"], ["b"]]),
@@ -65,8 +65,8 @@ def test_data(identity):
         identity(HMSVM(kernel=Delta(), features=constant)),
         identity(HMSVM(kernel=Delta(), features=constant), [Sequence(["x", "z"]), Sequence(["x", "z"])]),
     ]
-    assert len(set(found)) == len(found)
-    assert identity(CRF("markov")) == found[0]
+    assert len(set(identities)) == len(identities)
+    assert identity(CRF("markov")) == identities[0]
 
 
 def constant(word):
@@ -105,9 +105,9 @@ MODELS = [
 
 
 def test_parameters(identity):
-    found = [identity(model) for model in MODELS]
-    assert len(set(found)) == len(found)
-    assert [identity(model) for model in MODELS] == found
+    identities = [identity(model) for model in MODELS]
+    assert len(set(identities)) == len(identities)
+    assert [identity(model) for model in MODELS] == identities
 
 
 def test_what_no_result_depends_on(identity):

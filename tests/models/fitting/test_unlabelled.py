@@ -77,14 +77,14 @@ def test_words_without_labels_get_those_of_words_alike():
 
 
 def test_it_is_the_same_as_to_learn_first():
-    given = [
+    fits = [
         CRF().fit(X, Y, unlabelled=U),
         CRF().fit(X, Y, unlabelled=learn(X, U)),
         CRF(features=learn(X, U)).fit(X, Y),
     ]
-    for model in given[1:]:
-        np.testing.assert_array_equal(model.weights_, given[0].weights_)
-    assert given[0].features is None  # `fit` does not change parameters
+    for model in fits[1:]:
+        np.testing.assert_array_equal(model.weights_, fits[0].weights_)
+    assert fits[0].features is None  # `fit` does not change parameters
 
 
 def test_the_sets_of_the_papers_keep_their_window():
@@ -179,7 +179,7 @@ CHANGES = [without_texts, too_many_texts, another_number, another_base, classes_
 
 
 @pytest.mark.parametrize("change", [*CHANGES, bits_that_are_none])
-def test_files_whose_vectors_lie_are_refused(stored, tmp_path, change):
+def test_files_whose_vectors_are_inconsistent_are_refused(stored, tmp_path, change):
     refused(altered(stored, tmp_path / "bad", change), "not a usable model file")
 
 
@@ -187,8 +187,8 @@ def test_the_table_is_stored_once(tmp_path):
     table = learn(X, U)
     model = MarginalizedPerceptron(features=table.extending("spelling"), prior=CRF(features=table), epochs=2)
     model.fit(X * 2, Y * 2).save(tmp_path / "m")
-    own = [name for name in parts(tmp_path / "m")[1] if name.startswith("arrays/vectors")]
-    assert own == ["arrays/vectors0.npy", "arrays/vectors0_classes.npy"]
+    tables = [name for name in parts(tmp_path / "m")[1] if name.startswith("arrays/vectors")]
+    assert tables == ["arrays/vectors0.npy", "arrays/vectors0_classes.npy"]
     assert model_file.read_meta(tmp_path / "m")["parameters"]["features"] == {
         "vectors": 0,
         "base": "spelling",
@@ -206,7 +206,7 @@ def test_nothing_depends_on_threads_or_hash_seeds():
         "v = learn([words[i:i + 20] for i in range(0, 8000, 20)])\n"
         "print(hashlib.sha256(v.matrix.tobytes() + repr((v.words, v.classes)).encode()).hexdigest())\n"
     )
-    found = set()
+    outputs = set()
     for seed, threads in (("1", "1"), ("2", "4")):
         chosen = {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
         ended = subprocess.run(
@@ -216,8 +216,8 @@ def test_nothing_depends_on_threads_or_hash_seeds():
             text=True,
             check=True,
         )
-        found.add(ended.stdout)
-    assert len(found) == 1
+        outputs.add(ended.stdout)
+    assert len(outputs) == 1
 
 
 def test_auto_gives_it_to_its_candidates(tmp_path):

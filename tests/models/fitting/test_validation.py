@@ -39,10 +39,10 @@ def _impatient(monkeypatch):
 
 def fitted(name, validated=True, **parameters):
     X_val, y_val = data_for(name, 6, seed=1)
-    held = {"X_val": X_val, "y_val": y_val} if validated else {}
+    validation = {"X_val": X_val, "y_val": y_val} if validated else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return clone(LEARNERS[name]).set_params(**parameters).fit(*data_for(name, 8), **held)
+        return clone(LEARNERS[name]).set_params(**parameters).fit(*data_for(name, 8), **validation)
 
 
 def best(curve):
@@ -143,7 +143,7 @@ def test_an_interrupt_keeps_the_best_iteration():
 
 
 @pytest.mark.parametrize(
-    ("model", "held", "message"),
+    ("model", "validation", "message"),
     [
         (CRF(), {"X_val": [["a"]]}, "X_val and y_val belong together"),
         (CRF(), {"X_val": [["a"]], "y_val": [["A", "B"]]}, "validation data: structure 0 has 1 nodes but 2"),
@@ -154,6 +154,6 @@ def test_an_interrupt_keeps_the_best_iteration():
         (HMM(), {"X_val": [["a"]], "y_val": [["A"]]}, "HMM learns in one pass"),
     ],
 )
-def test_what_cannot_be_validated_on_is_said(model, held, message):
+def test_what_cannot_be_validated_on_is_refused(model, validation, message):
     with pytest.raises(DataError, match=message):
-        model.fit([["a", "b"]], [["A", "B"]], **held)
+        model.fit([["a", "b"]], [["A", "B"]], **validation)

@@ -43,20 +43,20 @@ def siblings(seed, count):
 def test_sides_are_chosen_where_they_tell_labels(shape):
     model = MarginalizedPerceptron(**QUICK).fit(*clauses(0, 30, shape))
     assert model.parts_.startswith("sided-")
-    new, wanted = clauses(1, 30, shape)
+    new, gold = clauses(1, 30, shape)
     plain = MarginalizedPerceptron(parts=model.parts_.removeprefix("sided-"), **QUICK)
-    reached = token_accuracy(wanted, model.predict(new))
+    reached = token_accuracy(gold, model.predict(new))
     assert reached > 0.97
-    assert reached > token_accuracy(wanted, plain.fit(*clauses(0, 30, shape)).predict(new)) + 0.05
+    assert reached > token_accuracy(gold, plain.fit(*clauses(0, 30, shape)).predict(new)) + 0.05
 
 
 def test_paths_are_not_chosen_where_siblings_tell_labels():
     model = MarginalizedPerceptron(features="word", **QUICK).fit(*siblings(0, 40))
     assert model.parts_ in ("lines", "subtrees")
-    new, wanted = siblings(1, 20)
-    assert token_accuracy(wanted, model.predict(new)) == 1.0
+    new, gold = siblings(1, 20)
+    assert token_accuracy(gold, model.predict(new)) == 1.0
     paths = MarginalizedPerceptron(features="word", parts="paths", **QUICK).fit(*siblings(0, 40))
-    assert token_accuracy(wanted, paths.predict(new)) < 0.9
+    assert token_accuracy(gold, paths.predict(new)) < 0.9
 
 
 def test_parts_are_chosen_for_a_given_c():

@@ -32,10 +32,10 @@ def fitted(mixing=None, count=40):
 
 
 def test_c_is_smaller_where_long_matches_drown_everything():
-    new, wanted = trees(1, 40)
+    new, gold = trees(1, 40)
     chosen, largest = fitted(), fitted(mixing=LABELS**0.5)
     assert chosen.mixing_ < largest.mixing_
-    assert token_accuracy(wanted, chosen.predict(new)) > token_accuracy(wanted, largest.predict(new)) + 0.02
+    assert token_accuracy(gold, chosen.predict(new)) > token_accuracy(gold, largest.predict(new)) + 0.02
 
 
 def test_with_few_structures_c_is_the_largest():

@@ -125,11 +125,11 @@ def test_found_scores_are_those_of_the_engine(shared, data, model):
     every = np.arange(encoded.corpus.size)
     margins = staged.margins(every, 0.3)
     assert (margins < NEVER).any()
-    found = staged.scores_with(margins, every)
-    np.testing.assert_array_equal(found, model._evidence(encoded, prior, margins).scores)
+    chosen = staged.scores_with(margins, every)
+    np.testing.assert_array_equal(chosen, model._evidence(encoded, prior, margins).scores)
     for part in np.split(every, encoded.corpus.offsets[[5, 20]]):
-        np.testing.assert_array_equal(staged.scores_with(margins, part), found[part])
-    assert all(not np.array_equal(found, scores) for scores in staged.scores)
+        np.testing.assert_array_equal(staged.scores_with(margins, part), chosen[part])
+    assert all(not np.array_equal(chosen, scores) for scores in staged.scores)
 
 
 def test_bad_arguments_are_named(data, model):

@@ -44,17 +44,17 @@ def shaped(X, shape):
 def check_corrections_hold(model, structures, shape="sequence"):
     """Structures, each of different words, corrected in turn to labels that nothing suggests."""
     rng = np.random.default_rng(5)
-    given = []
+    corrections = []
     for structure in shaped(structures, shape):
         labels = rng.choice(LABELS, len(structure)).tolist()
         model.partial_fit([structure], [labels])
         assert list(model.predict([structure])[0]) == labels
-        given.append((structure, labels))
+        corrections.append((structure, labels))
         if model.calibrate:
             [marginals] = model.predict_marginals([structure])
             assert np.isfinite(marginals).all()
             assert [model.classes_[k] for k in marginals.argmax(axis=1)] == labels
-    return given
+    return corrections
 
 
 def own_words(count: int):
@@ -134,13 +134,13 @@ def test_other_words_do_not_change_by_what_is_remembered():
 def test_corrections_are_saved(name, tmp_path):
     X, y = sentences(7, 20)
     model = MarginalizedPerceptron(epochs=4, orders=2, **MODELS[name]).fit(X, y)
-    given = check_corrections_hold(model, own_words(3))
+    corrections = check_corrections_hold(model, own_words(3))
     assert model._memory
     model.save(tmp_path / "m.fuda")
     again = load(tmp_path / "m.fuda")
-    for structure, labels in given[-1:]:
+    for structure, labels in corrections[-1:]:
         assert list(again.predict([structure])[0]) == labels
-    everything = [*X, *(x for x, _ in given)]
+    everything = [*X, *(x for x, _ in corrections)]
     assert [list(p) for p in again.predict(everything)] == [list(p) for p in model.predict(everything)]
     for a, b in zip(again.predict_marginals(everything), model.predict_marginals(everything), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
@@ -152,13 +152,13 @@ def test_corrections_are_saved(name, tmp_path):
 def test_priors_of_nearly_nothing(extreme, tmp_path):
     """Labels that given priors all but exclude: numbers stay finite, and the file can be read."""
     X, y = sentences(9, 12)
-    given = [np.full((len(x), 3), 1 / 3) for x in X]
-    model = MarginalizedPerceptron(epochs=3, orders=1, prior=given).fit(X, y)
+    priors = [np.full((len(x), 3), 1 / 3) for x in X]
+    model = MarginalizedPerceptron(epochs=3, orders=1, prior=priors).fit(X, y)
     [x] = own_words(1)
     against = np.tile([1.0 - 2 * extreme, extreme, extreme], (len(x), 1))
     model.partial_fit([x], [["C"] * len(x)], prior=[against])
-    for wanted in (model, save_and_load(model, tmp_path)):
-        [marginals] = wanted.predict_marginals([x], prior=[against])
+    for either in (model, save_and_load(model, tmp_path)):
+        [marginals] = either.predict_marginals([x], prior=[against])
         assert np.isfinite(marginals).all()
         np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
 
@@ -172,42 +172,42 @@ def save_and_load(model, folder):
 def test_an_explanation_counts_what_is_remembered(name):
     X, y = sentences(8, 20)
     model = MarginalizedPerceptron(epochs=4, orders=2, **MODELS[name]).fit(X, y)
-    given = check_corrections_hold(model, own_words(3))
-    for structure, labels in given[-1:]:
+    corrections = check_corrections_hold(model, own_words(3))
+    for structure, labels in corrections[-1:]:
         for node, label in enumerate(labels):
-            found = model.explain(structure, node, top=1000)
-            assert found.chosen.label == label
-            assert sum(v.share for v in found.chosen.voices) == pytest.approx(found.chosen.score)
-            for voice in found.chosen.voices:
+            explanation = model.explain(structure, node, top=1000)
+            assert explanation.chosen.label == label
+            assert sum(v.share for v in explanation.chosen.voices) == pytest.approx(explanation.chosen.score)
+            for voice in explanation.chosen.voices:
                 there = model.support_structures_[voice.structure]
                 assert there.observations[voice.node] == voice.observation
 
 
 def test_one_correction_changes_little_and_many_help():
-    """Real sentences: what other text is worth after one correction, and after 24 sentences."""
+    """Real sentences: F1 on other text after one correction, and after 24 sentences."""
     X, y = usage()
     X, y = [Sequence(list(x.observations)) for x in X], list(y)
     train, new, test = slice(0, 60), slice(60, 84), slice(120, 220)
     model = MarginalizedPerceptron(decode="viterbi", orders=2).fit(X[train], y[train])
 
-    def worth(m):
+    def f1(m):
         return label_scores(y[test], m.predict(X[test])).micro.f1
 
-    before, changes = worth(model), []
+    before, changes = f1(model), []
     for x, labels in zip(X[new], y[new], strict=True):
         if len(changes) < 4 and list(model.predict([x])[0]) != list(labels):
             taught = copy(model).partial_fit([x], [labels])  # which replaces what it changes
             assert list(taught.predict([x])[0]) == list(labels)
-            changes.append(worth(taught) - before)
+            changes.append(f1(taught) - before)
     assert len(changes) == 4
     assert min(changes) > -0.005
     for x, labels in zip(X[new], y[new], strict=True):
         model.partial_fit([x], [labels])
-    assert worth(model) > before - 0.005
+    assert f1(model) > before - 0.005
 
 
 @pytest.mark.parametrize("shape", ["sequence", "tree", "dag"])
-def test_a_structure_that_was_learned_with_another_label_speaks_for_the_right_one(shape):
+def test_a_structure_that_was_learned_with_another_label_supports_the_right_one(shape):
     X = shaped([Sequence([*words.split()]) for words in ("Ana sleeps", "Bo reads", "Ana sings")], shape)
     model = MarginalizedPerceptron().fit(X[:2], [["C", "A"], ["B", "A"]])
     before = copy(model)

@@ -100,7 +100,7 @@ def test_the_marginalized_perceptron_begins_with_announced_labels():
     assert model.partial_fit(MORE, named("MISC")).predict(MORE).tolist() == named("MISC")
 
 
-def test_what_is_no_new_label_is_said():
+def test_what_is_not_a_new_label_is_refused():
     model = HMPerceptron().fit(X, Y)
     for classes, message in (([3], r"the label 3 \(int\) is new"), ("AB", "classes='AB': give a list")):
         with pytest.raises(DataError, match=message):

@@ -31,15 +31,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 def diagonal(function, point, step=1e-4):
     """The diagonal of a Hessian by differences of gradients."""
-    found = np.empty(len(point))
+    second = np.empty(len(point))
     for k in range(len(point)):
         ends = []
         for sign in (1, -1):
             moved = point.copy()
             moved[k] += sign * step
             ends.append(function(moved)[1][k])
-        found[k] = (ends[0] - ends[1]) / (2 * step)
-    return found
+        second[k] = (ends[0] - ends[1]) / (2 * step)
+    return second
 
 
 @pytest.mark.parametrize("loss", ["sequential", "pointwise", "markov"])
@@ -62,8 +62,8 @@ def test_curvature_of_pairs_is_that_of_independent_labels():
     model = CRF(features="word", window=0, pair_features=True).fit(X, Y)
     model.weights_ = np.zeros_like(model.weights_)  # labels are then independent of each other
     function = model._training_loss(model._labelled(X, Y, None, None))
-    found, exact = curvature(function, model.weights_), diagonal(function, model.weights_)
-    by_channel, transitions, by_edge = function.weights.views(found)
+    approximate, exact = curvature(function, model.weights_), diagonal(function, model.weights_)
+    by_channel, transitions, by_edge = function.weights.views(approximate)
     of_exact = function.weights.views(exact)
     assert np.allclose(by_channel[0], of_exact[0][0], atol=1e-6)
     # Words of a sequence are distinct here, so that no pair of edges shares a feature and a label.

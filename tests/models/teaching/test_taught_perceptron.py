@@ -59,8 +59,8 @@ def test_the_scale_is_the_likeliest():
     def objective(s):
         return loss(s * twin.weights_)[0] + float(s * s * twin.weights_ @ twin.weights_)
 
-    found = model._firmness.scale
-    assert objective(found) < min(objective(found * 1.1), objective(found / 1.1))
+    scale = model._firmness.scale
+    assert objective(scale) < min(objective(scale * 1.1), objective(scale / 1.1))
 
 
 @pytest.mark.parametrize("parameters", PARAMETERS)
@@ -95,19 +95,19 @@ def test_corrections_of_real_text_hold_and_harm_nothing():
     model = HMPerceptron(epochs=5).fit(X[:80], y[:80])
     others = slice(300, 400)
 
-    def worth(labeler):
+    def accuracy(labeler):
         return label_scores(y[others], labeler.predict(X[others])).micro.f1
 
-    before = worth(model)
+    before = accuracy(model)
     predicted = model.predict(X[80:120])
     wrong = [(X[80 + i], y[80 + i]) for i, labels in enumerate(predicted) if list(labels) != y[80 + i]]
     for x, labels in wrong[:5]:
         taught = copy(model).partial_fit([x], [labels])
         assert list(taught.predict([x])[0]) == labels
-        assert worth(taught) > before - 0.05
+        assert accuracy(taught) > before - 0.05
     for x, labels in zip(X[80:120], y[80:120], strict=True):
         model.partial_fit([x], [labels])
-    assert worth(model) > before
+    assert accuracy(model) > before
 
 
 def test_trees_and_vectors_learn_more():

@@ -1,4 +1,4 @@
-/** Requests to the server of this page. Every failure is one of three kinds, which callers tell apart. */
+/** Requests to the server of this page. Callers tell three kinds of failures apart. */
 
 /** The server did not answer: nothing is known about what it did. */
 export class Unreachable extends Error {}

@@ -9,11 +9,11 @@ import { editorKey } from "./keys.js";
 /**
  * @param {Object} item
  * @param {Object} state
- * @param {{node?: number, matched?: number[]}} voice the place to look at, and the words that match
+ * @param {{node?: number, matched?: number[]}} evidence the node, and the words that match
  * @param {(answer: Object) => Promise<void>} save
  * @returns {HTMLElement}
  */
-export function corrector(item, state, voice, save) {
+export function corrector(item, state, evidence, save) {
   const draft = new Draft(item, state);
   const host = h("div", { class: "sentence small-text", tabindex: 0, role: "group", dir: "auto" });
   const button = h("button", { type: "button", class: "primary", disabled: true, onclick: run }, "Save the correction");
@@ -27,11 +27,11 @@ export function corrector(item, state, voice, save) {
     h("button", { type: "button", class: `pick ${colour(label)}`, onclick: () => editor.label(label) }, h("bdi", {}, label)),
   );
   const none = (!draft.nodes || state.outside !== null) && h("button", { type: "button", class: "pick k", onclick: () => editor.remove() }, "none");
-  editor.lit = new Set(voice.matched ?? []);
+  editor.lit = new Set(evidence.matched ?? []);
   editor.show(item, draft, Boolean(item.heads));
-  if (voice.node !== undefined) {
-    const mark = draft.at(voice.node);
-    editor.select(mark?.start ?? voice.node, mark ? mark.end - 1 : voice.node);
+  if (evidence.node !== undefined) {
+    const mark = draft.at(evidence.node);
+    editor.select(mark?.start ?? evidence.node, mark ? mark.end - 1 : evidence.node);
   }
   host.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

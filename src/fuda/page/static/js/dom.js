@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 /**
  * Make an HTML element.
  * @param {string} tag
- * @param {Object<string, any>} [props] attributes; `on…` are listeners, `vars` are custom properties
+ * @param {Object<string, any>} [props] attributes; `on…` are listeners, `vars` custom properties
  * @param {...(Node|string|number|null|undefined|false|Array)} children
  * @returns {HTMLElement}
  */
@@ -44,9 +44,9 @@ export function $(id) {
   return document.getElementById(id);
 }
 
-/** Say something to screen readers alone. */
-export function speak(text) {
-  $("spoken").textContent = text;
+/** Announce a text to screen readers alone. */
+export function announce(text) {
+  $("announcement").textContent = text;
 }
 
 /** Call `action` once, when `wait` milliseconds have passed without another call. */

@@ -4,7 +4,7 @@ import { Conflict, get, post } from "./api.js";
 import { colour } from "./colours.js";
 import { conflictDialog } from "./dialogs.js";
 import { Draft, isLabel, marksOf } from "./draft.js";
-import { h, percent, plural, put, speak } from "./dom.js";
+import { announce, h, percent, plural, put } from "./dom.js";
 import { fail } from "./notices.js";
 import { excerptAround } from "./sentence.js";
 
@@ -40,7 +40,8 @@ export class DoubtsView {
     try {
       this.running = true;
       const { search } = await post("/api/doubts", {});
-      if (search !== this.shown) await this.#load(true); // else a message came first, and rows may be in use
+      // Else a message came first, and rows may be in use.
+      if (search !== this.shown) await this.#load(true);
     } catch (error) {
       this.running = false;
       fail(error);
@@ -48,7 +49,8 @@ export class DoubtsView {
   }
 
   #progress({ progress: done, search }) {
-    if (search === this.shown) return; // a late message: its list is there, and rows of it may be in use
+    // A late message: its list is there, and rows of it may be in use.
+    if (search === this.shown) return;
     this.running = done < 1;
     this.#draw(false, done);
     if (done >= 1 && this.element.isConnected) this.#load(true);
@@ -101,7 +103,7 @@ export class DoubtsView {
         "div",
         { class: "row" },
         h("button", { type: "button", class: "plain", onclick: () => this.#take(doubt, row).catch(fail) }, "Change it"),
-        h("button", { type: "button", class: "plain", onclick: () => this.#settle(row, "kept") }, "Keep it"),
+        h("button", { type: "button", class: "plain", onclick: () => this.#decided(row, "kept") }, "Keep it"),
         h("a", { class: "button quiet", href: `#label/${doubt.id}/${doubt.start}-${doubt.end}` }, "Why?"),
       ),
     );
@@ -115,19 +117,19 @@ export class DoubtsView {
     const answer = new Draft({ ...item, ...doubt.instead }, session.state).answer();
     try {
       await session.correct(item, answer);
-      this.#settle(row, "changed");
+      this.#decided(row, "changed");
     } catch (error) {
       if (!(error instanceof Conflict)) throw error;
       conflictDialog(session, { id: item.id, kind: "accept", body: answer }, error.answer);
     }
   }
 
-  #settle(row, what) {
+  #decided(row, what) {
     const next = row.nextElementSibling?.querySelector("button");
-    row.classList.add("settled");
+    row.classList.add("decided");
     row.querySelectorAll("button").forEach((button) => button.remove());
     row.querySelector(".verdict").append(h("span", { class: "pill done" }, what));
-    speak(what);
+    announce(what);
     next?.focus();
   }
 }

@@ -39,7 +39,7 @@ export class Draft {
     return this.past.length > 0;
   }
 
-  /** Give the words from start to end (exclusive) this label. Spans that overlap them are replaced. */
+  /** Label the words from start to end (exclusive). Spans that overlap them are replaced. */
   set(start, end, label) {
     const mark = { label, probability: 1, by: "person" };
     if (this.nodes) {
@@ -50,7 +50,7 @@ export class Draft {
     this.#change([...apart, { start, end, ...mark }].sort((a, b) => a.start - b.start));
   }
 
-  /** Take labels away: spans vanish, nodes get the outside label or, without one, the proposed label. */
+  /** Remove labels: spans vanish, nodes get the outside label or, without one, the proposal. */
   remove(start, end) {
     if (!this.nodes) {
       const apart = this.marks.filter((m) => m.end <= start || m.start >= end);
@@ -79,12 +79,12 @@ export class Draft {
     return this.marks.findIndex((m) => m.label === null);
   }
 
-  /** The marks that are drawn: those of nodes outside of everything, or not labelled yet, are not. */
+  /** The marks that are drawn: not those of nodes that are outside or not labelled yet. */
   get drawn() {
     return this.marks.filter((m) => isLabel(m.label, this.outside));
   }
 
-  /** What the server is told. */
+  /** The labels, as the server expects them. */
   answer() {
     if (this.nodes) return { labels: this.marks.map((m) => m.label) };
     return { spans: this.marks.map(({ start, end, label }) => ({ start, end, label })) };

@@ -1,23 +1,23 @@
 /** A structure that can be labelled: as text or as a drawing, by pointer or by keys. */
 
 import { drawing } from "./arcs.js";
-import { speak, percent, put } from "./dom.js";
+import { announce, percent, put } from "./dom.js";
 import { watchPointer } from "./pointing.js";
 import { labelButton, textOf, wordsWithMarks } from "./sentence.js";
 
 export class Editor {
   /**
    * @param {HTMLElement} host
-   * @param {{onchange: () => void, onselect?: () => void, onwhy?: (start: number, end: number) => void}} callbacks
+   * @param {Object} callbacks onchange(), and optionally onselect() and onwhy(start, end)
    */
   constructor(host, { onchange, onselect = () => {}, onwhy }) {
     this.host = host;
     this.onchange = onchange;
     this.onselect = onselect;
     this.onwhy = onwhy;
-    /** Words to point out, as those by which another sentence speaks. @type {Set<number>} */
+    /** Words to point out, as those that match in evidence. @type {Set<number>} */
     this.lit = new Set();
-    /** Where a selection began and where it is now, both included. @type {{from: number, to: number}|null} */
+    /** First and last word of a selection in progress. @type {{from: number, to: number}|null} */
     this.selection = null;
     watchPointer(host, {
       pressed: () => (this.before = this.range),
@@ -26,7 +26,11 @@ export class Editor {
     });
   }
 
-  /** @param {Object} item @param {import("./draft.js").Draft} draft @param {boolean} drawn as a drawing with arcs */
+  /**
+   * @param {Object} item
+   * @param {import("./draft.js").Draft} draft
+   * @param {boolean} drawn as a drawing with arcs
+   */
   show(item, draft, drawn) {
     Object.assign(this, { item, draft, drawn, anchor: undefined, tapped: false });
     this.selection = null;
@@ -79,7 +83,7 @@ export class Editor {
     this.#tell();
   }
 
-  /** Up and down: to the head or the first dependent in drawings, else to the mark before or after. */
+  /** Up and down: in drawings to the head or first dependent, else to the mark before or after. */
   jump(by) {
     const [start] = this.range ?? [by > 0 ? -1 : this.item.words.length];
     let to;
@@ -100,7 +104,7 @@ export class Editor {
     const [start, end] = this.range;
     this.draft.set(start, end, name);
     this.#changed();
-    speak(`${textOf(this.item, start, end)}: ${name}`);
+    announce(`${textOf(this.item, start, end)}: ${name}`);
     return true;
   }
 
@@ -108,7 +112,7 @@ export class Editor {
     if (!this.range) return;
     this.draft.remove(...this.range);
     this.#changed();
-    speak("Label removed");
+    announce("Label removed");
   }
 
   /** Why the chosen words have their label. */
@@ -126,8 +130,8 @@ export class Editor {
   }
 
   /**
-   * A click chooses the mark on a word, a click again the word itself. With Shift, or by a finger that
-   * taps one word after another, all from the first to the second are chosen.
+   * A click chooses the mark on a word, a click again the word itself. With Shift, or by a finger
+   * that taps one word after another, all from the first to the second are chosen.
    */
   #pointed(from, to, { extend, dragged, touch }) {
     const mark = dragged ? undefined : this.draft.drawn.find((m) => m.start <= from && from < m.end);
@@ -172,6 +176,6 @@ export class Editor {
     const [start, end] = this.range;
     const mark = this.draft.drawn.find((m) => m.start < end && m.end > start);
     const sure = mark?.by === "model" ? `, ${percent(mark.probability)}` : "";
-    speak(textOf(this.item, start, end) + (mark ? `, ${mark.label}${sure}` : ""));
+    announce(textOf(this.item, start, end) + (mark ? `, ${mark.label}${sure}` : ""));
   }
 }

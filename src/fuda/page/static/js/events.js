@@ -1,4 +1,4 @@
-/** News from the server: better models, edits of other tabs; and whether the server is there at all. */
+/** News from the server: better models, edits of other tabs; and whether the server is there. */
 
 import { get } from "./api.js";
 import { asSentence } from "./dom.js";
@@ -14,7 +14,7 @@ export function listen(session) {
   const handlers = {
     model: ({ text }) => {
       notice(asSentence(text));
-      session.refreshState().catch(() => {}); // the line in the header can wait for the next answer
+      session.refreshState().catch(() => {}); // the header can wait for the next answer
       session.reread().catch(() => {});
     },
     prepared: () => session.prepared().catch(() => {}), // the next answer brings what this did not
@@ -46,14 +46,15 @@ export function listen(session) {
 
   /** Read the shown sentence anew, which another tab may have changed. */
   async function catchUp() {
-    const item = await session.reread().catch(() => null); // what cannot be read now is told when it is sent
+    // What cannot be read now is shown when it is sent.
+    const item = await session.reread().catch(() => null);
     const shown = session.current?.item;
     if (item && item.id === shown?.id && item.version > shown.version) notice("This sentence was just changed elsewhere. When you accept yours, both versions are shown.");
   }
 
   function connect() {
     source?.close();
-    // Browsers have six connections for one server: tabs that nobody looks at leave theirs to the others.
+    // Browsers have six connections to a server: hidden tabs leave theirs to the others.
     if (document.hidden) return;
     source = new EventSource("/api/events");
     source.onopen = () => {

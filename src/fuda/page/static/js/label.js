@@ -1,6 +1,6 @@
 /** The view in which sentences are labelled. */
 
-import { h, put, speak } from "./dom.js";
+import { announce, h, put } from "./dom.js";
 import { Editor } from "./editor.js";
 import { editorKey, isTaken } from "./keys.js";
 import { fail, notice } from "./notices.js";
@@ -75,7 +75,7 @@ export class LabelView {
     session.addEventListener("show", () => {
       this.why.close();
       draw();
-      speak(`Sentence: ${session.current.item.words.join(" ")}`);
+      announce(`Sentence: ${session.current.item.words.join(" ")}`);
     });
     session.addEventListener("reread", () => {
       const { selection } = this.editor;

@@ -1,4 +1,4 @@
-/** The page: starts the session and shows one view at a time, by the part of the address after #. */
+/** The page: starts the session and shows one view at a time, by the address after #. */
 
 import { get } from "./api.js";
 import { conflictDialog, keysDialog, settingsDialog } from "./dialogs.js";
@@ -39,7 +39,7 @@ async function start() {
   await session.start(!/^#label\/\d+/.test(location.hash)).catch(fail);
 }
 
-/** Show the view that the address names: #label, #label/12 (a sentence), #label/12/3-5 (and why), … */
+/** Show the view of the address: #label, #label/12 (a sentence), #label/12/3-5 (and why), … */
 async function route(session, views) {
   if (location.hash === "#main") return $("main").focus(); // the link that skips the header
   const [name, id, stretch] = location.hash.slice(1).split("/");

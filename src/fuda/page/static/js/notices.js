@@ -5,7 +5,10 @@ import { $, asSentence, h } from "./dom.js";
 /** Milliseconds; what went wrong is there for longer. */
 const STAYS = { news: 6000, error: 20_000 };
 
-/** @param {string} text @param {{kind?: "news"|"error", action?: {text: string, run: () => void}}} [options] */
+/**
+ * @param {string} text
+ * @param {{kind?: "news"|"error", action?: {text: string, run: () => void}}} [options]
+ */
 export function notice(text, { kind = "news", action } = {}) {
   const close = () => element.remove();
   const element = h(

@@ -29,7 +29,12 @@ export class Outbox extends EventTarget {
     return this.entries.length;
   }
 
-  /** Queue the answer to an item. @param {number} id @param {"accept"|"skip"} kind @param {Object} body */
+  /**
+   * Queue the answer to an item.
+   * @param {number} id
+   * @param {"accept"|"skip"} kind
+   * @param {Object} body
+   */
   add(id, kind, body) {
     this.entries.push({ id, kind, body });
     this.#keep();
@@ -49,7 +54,7 @@ export class Outbox extends EventTarget {
     while (this.entries.length) await new Promise((done) => this.addEventListener("change", done, { once: true }));
   }
 
-  /** Send what is there, in order; while the server cannot be reached, or cannot keep it, again and again. */
+  /** Send what is queued, in order; again while the server is unreachable or cannot store it. */
   async drain() {
     clearTimeout(this.timer);
     if (this.sending) return;

@@ -1,4 +1,4 @@
-/** Choosing words by mouse, pen or finger: a drag chooses a stretch, a click a word or the mark on it. */
+/** Choosing words by mouse, pen or finger: a drag chooses a stretch, a click a word or mark. */
 
 /** Pixels: what moves less is a click. */
 const STILL = 4;
@@ -6,8 +6,9 @@ const STILL = 4;
 /**
  * Listen on an element whose words carry `data-i`.
  * @param {HTMLElement} host
- * @param {{pressed: () => void, selecting: (from: number, to: number) => void, selected: (from: number, to: number, how: {extend: boolean, dragged: boolean, touch: boolean}) => void}} callbacks
- *   with the word where it began and the one where it is now, both included
+ * @param {Object} callbacks pressed(), selecting(from, to) and selected(from, to, how), with the
+ *   word where it began and the one where it is now, both included; how has the flags extend,
+ *   dragged and touch
  */
 export function watchPointer(host, { pressed, selecting, selected }) {
   let from = null;
@@ -20,7 +21,7 @@ export function watchPointer(host, { pressed, selecting, selected }) {
     if (word === null) return;
     from = last = word;
     began = { x: event.clientX, y: event.clientY };
-    // Touch events belong to the first element touched; captured, they go on when words are drawn again.
+    // Touch events belong to the first element touched; captured, they survive redrawn words.
     host.setPointerCapture(event.pointerId);
     pressed();
     if (!event.shiftKey) selecting(from, last);
@@ -42,10 +43,11 @@ export function watchPointer(host, { pressed, selecting, selected }) {
     selected(a, b, { extend: event.shiftKey && a === b, dragged, touch: event.pointerType === "touch" });
   });
 
-  // A finger that moves across running text neither scrolls nor flings the page, which would swallow the next tap.
+  // A finger that moves across running text neither scrolls nor flings the page, which would
+  // swallow the next tap.
   const across = (event) => {
     const [{ clientX, clientY }] = event.touches;
-    if (host.classList.contains("drawn")) return; // drawings are wider than the page: there it scrolls
+    if (host.classList.contains("drawn")) return; // drawings are wider than the page, which scrolls
     const choosing = from !== null && (last !== from || Math.abs(clientX - began.x) > Math.abs(clientY - began.y));
     if (choosing && event.cancelable) event.preventDefault();
   };

@@ -15,8 +15,8 @@ const LONG = 16;
  * The words of a sentence with marks drawn in.
  * @param {{words: string[], spaces?: boolean[]}} item
  * @param {import("./draft.js").Mark[]} marks
- * @param {{nodes?: boolean, chip?: (mark: Object) => Node, lit?: Set<number>, at?: number}} [options]
- *   chip makes the label of a mark; lit are highlighted words; at is the word all is about
+ * @param {Object} [options] `nodes`: whether marks are of nodes; `chip`: makes a label of a mark;
+ *   `lit`: the set of words to highlight; `at`: the word all is about
  * @returns {Node[]}
  */
 export function wordsWithMarks(item, marks, { nodes = false, chip = label, lit, at } = {}) {
@@ -43,7 +43,8 @@ export function wordsWithMarks(item, marks, { nodes = false, chip = label, lit, 
 }
 
 /**
- * Whether white space follows a word. Files of words alone do not tell; there, punctuation stands as in print.
+ * Whether white space follows a word. Files of words alone do not tell; there, punctuation stands
+ * as in print.
  */
 function spacing({ words, spaces }) {
   if (spaces && !spaces.every(Boolean)) return (i) => spaces[i];

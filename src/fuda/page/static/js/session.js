@@ -1,8 +1,8 @@
 /**
  * The course of the labelling in this tab: what is shown, what comes next, what was answered.
  *
- * The next sentence is here before it is needed, so that Enter shows it at once; the answer goes to
- * the server meanwhile, and what the model has learned from it is drawn in when it is there.
+ * The next sentence is here before it is needed, so that Enter shows it at once; the answer goes
+ * to the server meanwhile, and what the model has learned from it is drawn in when it is there.
  */
 
 import { get, post, Refused, Unreachable } from "./api.js";
@@ -11,7 +11,10 @@ import { Draft } from "./draft.js";
 import { Drafts } from "./drafts.js";
 import { Outbox } from "./outbox.js";
 
-/** Milliseconds after which to look whether the model has learned an answer: the first lesson takes seconds, and more on a busy computer. */
+/**
+ * Milliseconds after which to look whether the model has learned an answer: the first lesson takes
+ * seconds, and more on a busy computer.
+ */
 function* lesson() {
   yield* [0, 300, 700, 1500, 2500, 5000];
   for (;;) yield 10_000;
@@ -54,7 +57,7 @@ export class Session extends EventTarget {
     this.setState(await get("/api/state"));
   }
 
-  /** Send what an earlier visit left unsent; show the first sentence, unless one is asked for by name. */
+  /** Send what an earlier visit left unsent; show the first sentence unless `first` is false. */
   async start(first) {
     this.outbox.drain();
     if (first) await this.#fetchNext(null);
@@ -70,7 +73,7 @@ export class Session extends EventTarget {
   /** Show an item as it is; a draft of it that was left open is taken up again. */
   show(item, { remember = true } = {}) {
     const draft = this.drafts.of(item, this.state);
-    // A draft of an older version stays one: the server then shows both versions instead of losing one.
+    // A draft keeps its older version: the server then shows both versions instead of losing one.
     this.current = { item: { ...item, version: draft.version }, draft };
     if (remember && this.visited.at(-1) !== item.id) this.visited.push(item.id);
     this.#tell("show", this.current);
@@ -86,7 +89,7 @@ export class Session extends EventTarget {
     this.show(item, options);
   }
 
-  /** Go to the sentence seen before this one (-1) or after it (1), among those seen in this tab. */
+  /** Go to the sentence seen before this one (-1) or after it (1) in this tab. */
   async step(by) {
     const here = this.visited.lastIndexOf(this.current?.item.id);
     const id = this.visited[(here < 0 ? this.visited.length : here) + by];
@@ -139,12 +142,12 @@ export class Session extends EventTarget {
   giveWay(id) {
     this.drafts.forget(id);
     this.answered.delete(id);
-    this.#settled();
+    this.#discarded();
     if (!this.current) this.advance();
   }
 
-  /** Nothing more is to come of an answer, which was counted when it was given. */
-  #settled() {
+  /** An answer will not be stored, though it was counted when it was given. */
+  #discarded() {
     this.#tell("learned");
     this.refreshState().catch(() => {}); // the next answer brings the numbers too
   }
@@ -163,8 +166,8 @@ export class Session extends EventTarget {
   }
 
   /**
-   * Read the shown item anew. A touched draft stays, and so does a sentence in which words are being
-   * chosen: they must not move under the pointer. The fresh item is returned either way.
+   * Read the shown item anew. A touched draft stays, and so does a sentence in which words are
+   * being chosen: they must not move under the pointer. The fresh item is returned either way.
    */
   async reread({ always = false } = {}) {
     const shown = this.current;
@@ -249,7 +252,7 @@ export class Session extends EventTarget {
 
   #refused(entry, error) {
     this.#tell("refused", { entry, error });
-    this.#settled();
+    this.#discarded();
     if (!this.current) this.#fetchNext(null);
   }
 
@@ -274,7 +277,8 @@ export class Session extends EventTarget {
       const { item } = await post("/api/next", { tab: this.tab, after: this.current?.item.id ?? null });
       this.#comes(item);
     } catch (error) {
-      if (!(error instanceof Refused || error instanceof Unreachable)) throw error; // else the next answer brings one
+      // Of these, the next answer brings one.
+      if (!(error instanceof Refused || error instanceof Unreachable)) throw error;
     } finally {
       this.prefetching = false;
     }

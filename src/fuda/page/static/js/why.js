@@ -1,4 +1,4 @@
-/** Why a label: what spoke for it and against it, each voice with the sentence it comes from. */
+/** Why a label: the evidence for it and against it, each piece with the sentence it comes from. */
 
 import { Conflict, get, post } from "./api.js";
 import { colour } from "./colours.js";
@@ -63,8 +63,8 @@ export class Why {
       h("h2", {}, "Why ", this.#name(chosen), others, "?"),
       h("p", { class: "asked", dir: "auto" }, text),
       summary && h("p", { class: "soft small" }, summary),
-      this.#voices("What speaks for it", pro, chosen),
-      this.#voices("What speaks against it", against, rival),
+      this.#list("Evidence for it", pro, chosen),
+      this.#list("Evidence against it", against, rival),
       rest ? h("p", { class: "soft small" }, `All else together: ${signed(rest)}`) : null,
     );
   }
@@ -73,27 +73,27 @@ export class Why {
     return h("span", { class: `chip ${colour(label)}` }, isLabel(label, this.session.state.outside) ? label : "none");
   }
 
-  #voices(title, voices, label) {
-    if (!voices?.length) return h("section", {}, h("h3", {}, title), h("p", { class: "soft" }, "Nothing."));
-    return h("section", { class: colour(label) }, h("h3", {}, title), h("ol", { class: "voices" }, voices.map((voice) => this.#voice(voice))));
+  #list(title, pieces, label) {
+    if (!pieces?.length) return h("section", {}, h("h3", {}, title), h("p", { class: "soft" }, "Nothing."));
+    return h("section", { class: colour(label) }, h("h3", {}, title), h("ol", { class: "evidence-list" }, pieces.map((evidence) => this.#piece(evidence))));
   }
 
-  #voice(voice) {
+  #piece(evidence) {
     const place = h("div", { class: "opened" });
-    const bar = h("span", { class: "share", role: "img", "aria-label": `share ${percent(voice.share)}` }, h("span", { vars: { "--share": voice.share } }));
-    const said = voice.words?.length ? voiceWords(voice, this.session.state.outside) : h("span", { class: "feature" }, voice.text);
-    const known = voice.item !== null && voice.item !== undefined;
+    const bar = h("span", { class: "share", role: "img", "aria-label": `share ${percent(evidence.share)}` }, h("span", { vars: { "--share": evidence.share } }));
+    const source = evidence.words?.length ? evidenceWords(evidence, this.session.state.outside) : h("span", { class: "feature" }, evidence.text);
+    const known = evidence.item !== null && evidence.item !== undefined;
     const line = h(
       known ? "button" : "div",
-      known ? { type: "button", class: "voice-line", "aria-expanded": "false", onclick: () => this.#toggle(voice, line, place) } : { class: "voice-line" },
-      h("span", { class: "voice-head" }, bar, h("span", { class: "value" }, signed(voice.value))),
-      said,
-      voice.words?.length && voice.text ? h("span", { class: "soft small" }, voice.text) : null,
+      known ? { type: "button", class: "evidence-line", "aria-expanded": "false", onclick: () => this.#toggle(evidence, line, place) } : { class: "evidence-line" },
+      h("span", { class: "evidence-head" }, bar, h("span", { class: "value" }, signed(evidence.value))),
+      source,
+      evidence.words?.length && evidence.text ? h("span", { class: "soft small" }, evidence.text) : null,
     );
-    return h("li", { class: "voice" }, line, place);
+    return h("li", { class: "evidence" }, line, place);
   }
 
-  async #toggle(voice, line, place) {
+  async #toggle(evidence, line, place) {
     const opening = line.getAttribute("aria-expanded") === "false";
     line.setAttribute("aria-expanded", String(opening));
     if (!opening) {
@@ -101,15 +101,15 @@ export class Why {
       return;
     }
     try {
-      const { item } = await get(`/api/items/${voice.item}`, { tab: this.session.tab });
-      put(place, corrector(item, this.session.state, voice, (answer) => this.#correct(item, answer)));
+      const { item } = await get(`/api/items/${evidence.item}`, { tab: this.session.tab });
+      put(place, corrector(item, this.session.state, evidence, (answer) => this.#correct(item, answer)));
       place.querySelector("[tabindex]").focus();
     } catch (error) {
       fail(error);
     }
   }
 
-  /** Correct the sentence a voice comes from, and show what this changes in the one being labelled. */
+  /** Correct a sentence shown as evidence, and show what this changes in the explained one. */
   async #correct(item, answer) {
     const { asked } = this;
     const before = marksOf(this.session.current.item);
@@ -145,11 +145,11 @@ function changes(item, before, after) {
   return h("p", {}, "No label changes in this sentence; ", chip(most.mark), ` goes from ${percent(most.mark.probability - most.by)} to ${percent(most.mark.probability)}.`);
 }
 
-/** The part of a training sentence around the place that speaks. */
-function voiceWords(voice, outside) {
-  const { node, label, matched = [] } = voice;
+/** The part of a training sentence around the place that is evidence. */
+function evidenceWords(evidence, outside) {
+  const { node, label, matched = [] } = evidence;
   const marks = isLabel(label, outside) ? [{ start: node, end: node + 1, label, probability: 1, by: "person" }] : [];
-  return excerptAround(voice, marks, [Math.min(node, ...matched), Math.max(node, ...matched) + 1], { lit: matched, at: node });
+  return excerptAround(evidence, marks, [Math.min(node, ...matched), Math.max(node, ...matched) + 1], { lit: matched, at: node });
 }
 
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toPrecision(2)}`;

@@ -126,7 +126,7 @@ def labelings_of(model, encoded, known):
             corpus, model._node_scores(encoded), np.zeros((size, size)), known
         )
         tables = higher_order.by_context(model._grams, model.order_)
-        found = []
+        labelings = []
         for y, score in all_labelings(heads, scores, transitions):
             for t in range(len(y)):
                 above, at = [], t
@@ -135,8 +135,8 @@ def labelings_of(model, encoded, known):
                     above.append(y[at])
                 number = sum(b * size ** (len(above) - 1 - i) for i, b in enumerate(above))
                 score += tables[len(above)][number, y[t]]
-            found.append((y, score))
-        return sorted(found, key=lambda pair: -pair[1])
+            labelings.append((y, score))
+        return sorted(labelings, key=lambda pair: -pair[1])
     if model.decode == "posterior":
         table, zeros = model._marginals(encoded, known), np.zeros((size, size))
         return all_labelings(heads, *model._constrained(corpus, table, zeros, known))
@@ -168,9 +168,9 @@ def wanted(model, x, node, known):
         with np.errstate(divide="ignore"):
             values = np.log(model._marginals(encoded, None if known is None else [known])[node])
     else:
-        found = labelings_of(model, encoded, None if known is None else [known])
+        ranked = labelings_of(model, encoded, None if known is None else [known])
         best = [
-            max((s for y, s in found if (y[node] == number) is same), default=None) for same in (True, False)
+            max((s for y, s in ranked if (y[node] == number) is same), default=None) for same in (True, False)
         ]
         return None if best[1] is None else best[0] - best[1]
     rest = np.delete(values, number).max(initial=-math.inf)
@@ -188,77 +188,79 @@ def test_the_decision_of_predict_is_explained(name, shape, question):
     if takes_known and any(labels[: len(words)]) and not model.scheme:
         known = labels[: len(words)]
     arguments = {} if known is None else {"known": known}
-    found = model.explain(x, node, top=2, **arguments)
+    explanation = model.explain(x, node, top=2, **arguments)
     predicted = model.predict([x], **({} if known is None else {"known": [known]}))[0]
-    assert found.chosen.label == predicted[node]
-    assert found.chosen.labeling in (None, predicted)
+    assert explanation.chosen.label == predicted[node]
+    assert explanation.chosen.labeling in (None, predicted)
     expected = wanted(model, x, node, known)
     if expected is None:
-        assert found.rival is None
-        assert found.contributions == []
+        assert explanation.rival is None
+        assert explanation.contributions == []
         return
-    assert found.rival is not None
-    assert found.rival.label != found.chosen.label
-    assert found.rival.labeling is None or found.rival.labeling[node] == found.rival.label
-    size = 1e-12 + sum(abs(c.value) for c in found.contributions)
-    assert sum(c.value for c in found.contributions) == pytest.approx(
-        found.difference, rel=1e-9, abs=1e-12 * size
+    assert explanation.rival is not None
+    assert explanation.rival.label != explanation.chosen.label
+    assert explanation.rival.labeling is None or explanation.rival.labeling[node] == explanation.rival.label
+    size = 1e-12 + sum(abs(c.value) for c in explanation.contributions)
+    assert sum(c.value for c in explanation.contributions) == pytest.approx(
+        explanation.difference, rel=1e-9, abs=1e-12 * size
     )
     if name != "marginalized large":  # scores are divided by a power of 2
-        assert found.difference == pytest.approx(expected, rel=1e-9, abs=1e-11 * max(size, 1))
-        scores = found.chosen.score - found.rival.score
+        assert explanation.difference == pytest.approx(expected, rel=1e-9, abs=1e-11 * max(size, 1))
+        scores = explanation.chosen.score - explanation.rival.score
         assert scores == pytest.approx(expected, rel=1e-6, abs=1e-9 * max(size, 1))
     every = model.explain(x, node, top=10_000, **arguments)
-    assert every.difference == found.difference
+    assert every.difference == explanation.difference
     assert all(c.count == 1 for c in every.contributions)
-    kinds = [c.kind for c in found.contributions]
+    kinds = [c.kind for c in explanation.contributions]
     assert all(kinds.count(kind) <= 3 for kind in kinds)
-    assert str(found).startswith(f"node {node}, {words[node]}: {predicted[node]}, not {found.rival.label}\n")
+    assert str(explanation).startswith(
+        f"node {node}, {words[node]}: {predicted[node]}, not {explanation.rival.label}\n"
+    )
 
 
 def test_contributions_are_what_they_are_called():
     X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
     model = CRF(features="word").fit(X, y)
-    found = model.explain(["in", "Lima"], 1)
+    explanation = model.explain(["in", "Lima"], 1)
     labels = model.classes_.tolist()
-    a, b = labels.index("LOC"), labels.index(found.rival.label)
+    a, b = labels.index("LOC"), labels.index(explanation.rival.label)
     weights = model.state_features_
-    by_text = {c.text: c.value for c in found.contributions}
+    by_text = {c.text: c.value for c in explanation.contributions}
     for name in ("[0] w=Lima", "[-1] w=in"):
-        value = weights.get((name, "LOC"), 0.0) - weights.get((name, found.rival.label), 0.0)
+        value = weights.get((name, "LOC"), 0.0) - weights.get((name, explanation.rival.label), 0.0)
         assert by_text[name] == pytest.approx(value)
-    above = found.chosen.labeling[0]
-    assert found.rival.labeling[0] == above == "O"
-    transition = f"O → LOC, not O → {found.rival.label}"
+    above = explanation.chosen.labeling[0]
+    assert explanation.rival.labeling[0] == above == "O"
+    transition = f"O → LOC, not O → {explanation.rival.label}"
     row = labels.index("O")
     assert by_text[transition] == pytest.approx(model.transitions_[row, a] - model.transitions_[row, b])
 
 
-def test_kernel_models_name_the_positions_that_speak():
+def test_kernel_models_name_the_positions_that_are_evidence():
     X, y = [["in", "Lima", "now"], ["in", "Ana"]], [["O", "LOC", "O"], ["O", "PER"]]
     for model in (HMSVM(Polynomial(2), features="word"), HMPerceptron(Polynomial(2), features="word")):
-        found = model.fit(X, y).explain(["in", "Lima", "now"], 1)
-        assert found.chosen.label == "LOC"
-        voice = found.contributions[0].voice
+        explanation = model.fit(X, y).explain(["in", "Lima", "now"], 1)
+        assert explanation.chosen.label == "LOC"
+        voice = explanation.contributions[0].voice
         assert (voice.structure, voice.node, voice.observation, voice.label) == (0, 1, "Lima", "LOC")
         assert voice.matched == ["in", "Lima", "now"]
-        assert found.chosen.voices[0].share == max(v.share for v in found.chosen.voices)
-        assert "in [Lima] now  (structure 0, node 1)" in str(found)
+        assert explanation.chosen.voices[0].share == max(v.share for v in explanation.chosen.voices)
+        assert "in [Lima] now  (structure 0, node 1)" in str(explanation)
 
 
-def test_the_transitions_of_a_prior_are_told_apart_from_its_scores():
-    for name, told in (("marginalized Viterbi", True), ("marginalized prior", False)):
-        found = fitted(name, "sequence").explain(["Ana", "eats"], 0)
-        (text,) = [c.text for c in found.contributions if c.kind == "prior"]
-        assert text.endswith(", apart from its transitions") is told
+def test_the_transitions_of_a_prior_are_distinguished_from_its_scores():
+    for name, is_apart in (("marginalized Viterbi", True), ("marginalized prior", False)):
+        explanation = fitted(name, "sequence").explain(["Ana", "eats"], 0)
+        (text,) = [c.text for c in explanation.contributions if c.kind == "prior"]
+        assert text.endswith(", apart from its transitions") is is_apart
 
 
 def test_a_label_without_an_alternative_has_no_rival():
     model = CRF(features="word").fit([["a", "b"]], [["N", "V"]])
-    found = model.explain(["a", "b"], 0, known=["N", None])
-    assert found.rival is None
-    assert str(found) == "node 0, a: N; no other label is possible"
+    explanation = model.explain(["a", "b"], 0, known=["N", None])
+    assert explanation.rival is None
+    assert str(explanation) == "node 0, a: N; no other label is possible"
     alone = HMM().fit([["a"]], [["N"]]).explain(["a"], 0)
     assert (alone.rival, alone.difference) == (None, 0.0)
 
@@ -279,5 +281,5 @@ def test_all_orders_of_long_chains_are_explained():
     words = list(itertools.islice(itertools.cycle(WORDS), 3000))
     for name in ("CRF", "CRF posterior", "perceptron 2"):
         model = fitted(name, "sequence")
-        found = model.explain(words, 1500)
-        assert found.chosen.label == model.predict([words])[0][1500]
+        explanation = model.explain(words, 1500)
+        assert explanation.chosen.label == model.predict([words])[0][1500]

@@ -233,8 +233,8 @@ def test_kappa_and_epochs_are_those_by_tables(without_tables):
 
     expected = learned()
     without_tables()
-    for found, wanted in zip(learned(), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for actual, exact in zip(learned(), expected, strict=True):
+        np.testing.assert_array_equal(actual, exact)
 
 
 def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
@@ -296,8 +296,8 @@ def test_online_order_whatever_the_blocks(monkeypatch, shape, block):
             tested.visit_in(np.array(order))
         for i in order:
             nodes = case.nodes(i)
-            found = tested.structure_scores(i).doubles()
-            np.testing.assert_allclose(found, case.expected(pushed)[nodes], atol=1e-10)
+            actual = tested.structure_scores(i).doubles()
+            np.testing.assert_allclose(actual, case.expected(pushed)[nodes], atol=1e-10)
             tested.push(i, case.alpha[nodes].astype(float))
             pushed[nodes] += case.alpha[nodes]
     np.testing.assert_allclose(tested.all_scores().doubles(), case.expected(pushed), atol=1e-10)
@@ -405,9 +405,9 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
     for structures in ([2], [4, 1], [0, 1, 2, 3, 4]):
         part = case.sides[1].take(np.array(structures))
         other = first.aimed_at(sources.problem(part))
-        found = other.scores(alpha).doubles()
+        actual = other.scores(alpha).doubles()
         nodes = case.sides[1].encoded.corpus.nodes_of(np.array(structures))
-        np.testing.assert_allclose(found, expected[nodes], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(actual, expected[nodes], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("small", [0, 1 << 20])
@@ -421,9 +421,9 @@ def test_parts_of_sources_share_codes_and_give_the_same_scores(monkeypatch, make
     nodes = case.sides[0].encoded.corpus.nodes_of(members)
     alpha[nodes] = case.alpha[nodes]
     assert part.problem(asked).codes is sources.problem().codes
-    found = make(part.problem(asked)).scores(alpha[nodes]).doubles()
+    actual = make(part.problem(asked)).scores(alpha[nodes]).doubles()
     expected = case.expected(alpha)[case.sides[0].encoded.corpus.nodes_of(np.array([1, 6]))]
-    np.testing.assert_allclose(found, expected, atol=1e-10)
+    np.testing.assert_allclose(actual, expected, atol=1e-10)
 
 
 def test_engines_are_chosen_by_name():

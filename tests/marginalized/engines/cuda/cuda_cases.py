@@ -129,11 +129,11 @@ def test_perceptrons_that_are_trained_at_the_same_time_are_the_same():
         cpu = CpuEngine(part_problem)
         last = orders[1] if members is planned[0].members else orders[1][::-1]  # not as planned
         for order in (orders[0], last):
-            found = [
+            mistakes = [
                 trainer.perceptron_epoch(order, labels[at], amounts[at], state)
                 for trainer, state in zip((engine, cpu), states, strict=True)
             ]
-            assert found[0] == found[1] > 0
+            assert mistakes[0] == mistakes[1] > 0
         assert (states[0].sums == states[1].sums).all()
         assert states[0].steps == states[1].steps
         assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
@@ -169,8 +169,8 @@ def test_scores_of_other_structures(monkeypatch, form, way):
     if way == "many types":  # whose numbers need 64 bits
         monkeypatch.setattr(layout, "_NARROW", 0)
     alpha = coefficients(case)
-    found = CudaEngine(case).scores(alpha).doubles()
-    np.testing.assert_allclose(found, CpuEngine(case).scores(alpha).doubles(), rtol=1e-12, atol=1e-13)
+    actual = CudaEngine(case).scores(alpha).doubles()
+    np.testing.assert_allclose(actual, CpuEngine(case).scores(alpha).doubles(), rtol=1e-12, atol=1e-13)
 
 
 def test_kernels_without_shared_codes():
@@ -197,14 +197,14 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources():
 
 def test_a_margin_epoch_is_that_of_the_cpu():
     case = a_problem(count=3)
-    nodes, found = int(case.targets.offsets[-1]), []
+    nodes, results = int(case.targets.offsets[-1]), []
     labels = np.random.RandomState(0).randint(-1, LABELS, nodes)
     for make in (CudaEngine, CpuEngine):
         alpha, margins = np.zeros((nodes, LABELS)), Margins(labels, np.full(nodes, 2.0), 0.0)
         scores = make(case).margin_epoch(np.array([2, 0, 1]), margins, alpha, np.random.RandomState(1))
-        found.append((alpha, scores))
-    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-12)
-    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-12)
+        results.append((alpha, scores))
+    np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)
+    np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-12)
 
 
 @pytest.mark.parametrize(("begun", "ended"), [(CudaEngine, CpuEngine), (CpuEngine, CudaEngine)])
@@ -248,9 +248,9 @@ def little_memory(monkeypatch, case):
     monkeypatch.setattr(plan, "_LOAD", 1)
     needed = CudaEngine(case)._machine.plan.needed
     monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
-    found = CudaEngine(case)._machine.plan
-    assert not found.has_one_load
-    return found
+    small_plan = CudaEngine(case)._machine.plan
+    assert not small_plan.has_one_load
+    return small_plan
 
 
 def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypatch):
@@ -276,7 +276,7 @@ def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypat
     assert (again.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
 
 
-def test_memory_is_planned_before_it_is_taken(monkeypatch):
+def test_memory_is_planned_before_it_is_allocated(monkeypatch):
     case = a_problem()
     needed = CudaEngine(case)._machine.plan.needed
     monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)

@@ -39,7 +39,7 @@ class ConflictingEditError(Exception):
         self.answer = answer
 
 
-class Desk:
+class Api:
     """A store, its model and its pool, and what people do with them.
 
     Parameters
@@ -80,7 +80,7 @@ class Desk:
     def state(self, by: Step) -> Json:
         """Return what the page shows of the whole."""
         store, counts, unit = self.store, self.store.counts(), self.store.unit
-        kinds, taught = store.kinds, self.teacher.current
+        kinds, current = store.kinds, self.teacher.current
         choices = learners_of(store.shape, bool(store.about("given")))
         outside = schemes.OUTSIDE if unit.scheme is not None or schemes.OUTSIDE in kinds else None
         return {
@@ -101,8 +101,8 @@ class Desk:
             "feature_sets": [{"name": name, "text": text} for name, text in self._feature_sets.items()],
             "event": store.last_event(),
             "model": {
-                "version": taught.version,
-                "event": taught.event,
+                "version": current.version,
+                "event": current.event,
                 "refit": self.teacher.refit,
                 "text": self.teacher.text(),
             },
@@ -175,7 +175,7 @@ class Desk:
 
     def _item(self, item: Item) -> Json:
         """An item with its labels, or those that the model predicts."""
-        structure, taught = item.record.structure, self.teacher.current
+        structure, current = item.record.structure, self.teacher.current
         labels, probabilities, source = item.labels, None, item.source
         if item.status != "done":
             labels, probabilities = self._predicted(item)
@@ -191,33 +191,33 @@ class Desk:
             "status": item.status,
             **self.store.unit.shown(labels, probabilities),
             "source": source,
-            "learned": taught.event,
+            "learned": current.event,
             "place": item.place,
         }
 
     def _predicted(self, item: Item) -> tuple[list[Any], list[float]]:
         """The model's labels of a structure, given those that its file has, and probabilities."""
-        structure, taught = item.record.structure, self.teacher.current
-        if taught.model is None:
+        structure, current = item.record.structure, self.teacher.current
+        if current.model is None:
             outside = schemes.OUTSIDE if self.store.unit.scheme is not None else None
             labels: list[Any] = [outside] * len(structure)
-            sure = [0.0] * len(structure)
-        elif (item.id, taught.version) in self._predictions:
-            labels, sure = self._predictions[item.id, taught.version]
+            probabilities = [0.0] * len(structure)
+        elif (item.id, current.version) in self._predictions:
+            labels, probabilities = self._predictions[item.id, current.version]
         else:
-            labels = list(taught.model.predict([structure])[0])
-            marginals = taught.model.predict_marginals([structure])[0]
-            sure = probabilities_of(labels, marginals, taught.model.classes_)
-            self._predictions[item.id, taught.version] = labels, sure
+            labels = list(current.model.predict([structure])[0])
+            marginals = current.model.predict_marginals([structure])[0]
+            probabilities = probabilities_of(labels, marginals, current.model.classes_)
+            self._predictions[item.id, current.version] = labels, probabilities
             while len(self._predictions) > _SHOWN:
                 self._predictions.popitem(last=False)
         for node, label in enumerate(item.labels or []):
             if label is not None:
-                labels, sure = (
+                labels, probabilities = (
                     [*labels[:node], label, *labels[node + 1 :]],
-                    [*sure[:node], 1.0, *sure[node + 1 :]],
+                    [*probabilities[:node], 1.0, *probabilities[node + 1 :]],
                 )
-        return labels, sure
+        return labels, probabilities
 
     def _stored_item(self, number: int) -> Item:
         item = self.store.item(number) if number < 1 << 63 else None  # the largest one of SQLite
@@ -263,11 +263,11 @@ class Desk:
         self.teacher.notice()
         if self.teacher.is_quick(_PATIENCE):
             self.teacher.wait_for(event, _PATIENCE)
-        taught = {
+        effect = {
             "milliseconds": round(1000 * (time.perf_counter() - began), 1),
             "changed": compared["words"] - compared["right"],
         }
-        return self._reply(number, content, by) | {"taught": taught, "event": event}
+        return self._reply(number, content, by) | {"taught": effect, "event": event}
 
     def skip(self, number: int, content: Json, by: Step) -> Json:
         """Put a structure aside."""

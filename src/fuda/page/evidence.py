@@ -17,7 +17,7 @@ _RECENT = 300  # so many labelled sentences are searched, the latest first
 Heads = list[list[int]] | None
 
 
-class Witness(NamedTuple):
+class Evidence(NamedTuple):
     """A sentence, the word with the label, and the words that have the feature."""
 
     item: Item
@@ -25,7 +25,7 @@ class Witness(NamedTuple):
     matched: list[int]
 
 
-class Witnesses:
+class EvidenceSearch:
     """Finds labelled sentences that have a feature where a label is.
 
     Parameters
@@ -45,7 +45,7 @@ class Witnesses:
             else []
         )
 
-    def of(self, feature: Feature, word: Any, label: Any) -> Witness | None:
+    def find(self, feature: Feature, word: Any, label: Any) -> Evidence | None:
         """Return a sentence as evidence for a feature, with the same word if possible.
 
         Parameters
@@ -59,7 +59,7 @@ class Witnesses:
 
         Returns
         -------
-        Witness or None
+        Evidence or None
             None where no recent sentence does.
         """
         other = None
@@ -70,8 +70,8 @@ class Witnesses:
                 if node_label != label or (matched := self._matched(feature, x, heads, node)) is None:
                     continue
                 if x.observations[node] == word:
-                    return Witness(item, node, matched)
-                other = other or Witness(item, node, matched)
+                    return Evidence(item, node, matched)
+                other = other or Evidence(item, node, matched)
         return other
 
     def _matched(self, feature: Feature, x: Structure, heads: Heads, node: int) -> list[int] | None:

@@ -30,11 +30,11 @@ def test_transitions_both_ways_equal_those_of_all_labelings(seed, size, labels):
             node[t, y[t]] += probability
             if t > 0:
                 edge[t, y[t - 1], y[t]] += probability
-    found = chain(start, steps)
-    np.testing.assert_allclose(found.marginals, node, atol=1e-12)
+    computed = chain(start, steps)
+    np.testing.assert_allclose(computed.marginals, node, atol=1e-12)
     for t in range(size):
         possible = node[t][:, None] > 0.0
         before = np.divide(edge[t].T, node[t][:, None], where=possible, out=np.zeros((labels, labels)))
-        np.testing.assert_allclose(found.before[t], before, atol=1e-12)
+        np.testing.assert_allclose(computed.before[t], before, atol=1e-12)
         after = np.where(possible, steps[t], 0.0) if t + 1 < size else np.zeros((labels, labels))
-        np.testing.assert_allclose(found.after[t], after, atol=1e-12)
+        np.testing.assert_allclose(computed.after[t], after, atol=1e-12)

@@ -44,7 +44,7 @@ def defined(side: Examples, most: int, mixing: float, a: int, b: int) -> np.ndar
     x, y = corpus.structures[a], corpus.structures[b]
     first = side.offsets[[a, b]]
     gram = np.asarray((types.features @ types.features.T).todense())
-    found = np.zeros((len(x), len(y)))
+    values = np.zeros((len(x), len(y)))
     for (form, nodes, _), (other, others, _) in itertools.product(occurrences(x, 0.0), occurrences(y, 0.0)):
         if form != other or len(nodes) > most:
             continue
@@ -55,8 +55,8 @@ def defined(side: Examples, most: int, mixing: float, a: int, b: int) -> np.ndar
                 value *= mixing**2 * gram[corpus.types[i], corpus.types[j]]
                 if k != point:
                     value *= float(side.prior.nodes[i] @ side.prior.nodes[j])
-            found[nodes[point], others[point]] += value
-    return found
+            values[nodes[point], others[point]] += value
+    return values
 
 
 @settings(max_examples=40)
@@ -65,8 +65,8 @@ def test_features_are_the_pointed_substructures(structures, most, seed) -> None:
     side = examples_of(structures, seed)
     engine = ExplicitEngine(problem_of(side, 0.7), max_nodes=most)
     for a, b in itertools.product(range(len(structures)), repeat=2):
-        found = engine.kappa(a, b).doubles()[:, :, 0]
-        np.testing.assert_allclose(found, defined(side, most, 0.7, a, b), rtol=1e-9)
+        actual = engine.kappa(a, b).doubles()[:, :, 0]
+        np.testing.assert_allclose(actual, defined(side, most, 0.7, a, b), rtol=1e-9)
 
 
 @settings(max_examples=30)

@@ -68,20 +68,20 @@ def test_epochs_are_those_of_the_cpu_engine(client, case):
     assert np.array_equal(state.sums, other.sums)
     assert state.steps == other.steps
     alpha = state.alpha(average=True)
-    found, expected = ours.scores(alpha), theirs.scores(alpha)
-    np.testing.assert_array_equal(found.doubles(), expected.doubles())
+    actual, expected = ours.scores(alpha), theirs.scores(alpha)
+    np.testing.assert_array_equal(actual.doubles(), expected.doubles())
     np.testing.assert_array_equal(ours.kappa(1, 2).doubles(), theirs.kappa(1, 2).doubles())
 
 
 def test_margins(client):
     problem = problem_of(*CASES[0])
-    N, found = int(problem.targets.offsets[-1]), []
+    N, results = int(problem.targets.offsets[-1]), []
     for engine in (CpuEngine(problem), ClusterEngine(problem, None, client)):
         alpha, random = np.zeros((N, L)), np.random.RandomState(0)
         margins = Margins(np.random.default_rng(2).integers(0, L, N), np.ones(N), 1e-3)
         scores = [engine.margin_epoch(np.arange(20), margins, alpha, random) for _ in range(2)]
-        found.append((alpha, *scores))
-    for here, there in zip(*found, strict=True):
+        results.append((alpha, *scores))
+    for here, there in zip(*results, strict=True):
         np.testing.assert_array_equal(here, there)
 
 

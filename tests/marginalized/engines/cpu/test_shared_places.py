@@ -34,7 +34,7 @@ CASES = {
 }
 
 
-def found(model, X, y):
+def fit_and_predict(model, X, y):
     fitted = clone(model).fit(X, y)
     return [repr(fitted.support_), *(scores.tobytes() for scores in fitted.decision_scores(X))]
 
@@ -50,7 +50,7 @@ def test_scores_are_those_of_places_of_their_own(case, monkeypatch):
         return shared
 
     monkeypatch.setattr(layout, "_alike", noted)
-    shared = found(*CASES[case])
+    shared = fit_and_predict(*CASES[case])
     assert min(sizes) < 30
     monkeypatch.setattr(layout, "_alike", lambda side, order: None)
-    assert found(*CASES[case]) == shared
+    assert fit_and_predict(*CASES[case]) == shared

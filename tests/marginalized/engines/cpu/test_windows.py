@@ -54,8 +54,8 @@ def test_windows_of_short_sequences_are_exact(seed, label_kernel):
     assert problem.codes.is_shared
     assert (problem.targets.twins >= 0).any()
     expected = CpuEngine(problem).scores(alpha).doubles()
-    found = CpuEngine(problem).scores(alpha, LAST).doubles()
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    actual = CpuEngine(problem).scores(alpha, LAST).doubles()
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
     assert len(WindowSupport(problem, alpha).stages[-1].middles) < np.count_nonzero(alpha.any(axis=1))
 
 
@@ -120,21 +120,21 @@ def test_windows_of_long_sequences_are_cut(marks, label_kernel):
         marks == "xx"
     )
     for stage, reach in enumerate(REACHES):
-        found = WindowSupport(problem, alpha).scores(problem, only(stage), 1)
-        np.testing.assert_allclose(found, by_definition(problem, alpha, reach), rtol=1e-12, atol=1e-12)
+        actual = WindowSupport(problem, alpha).scores(problem, only(stage), 1)
+        np.testing.assert_allclose(actual, by_definition(problem, alpha, reach), rtol=1e-12, atol=1e-12)
 
 
 def by_stages(problem, scores, margins):
     """The scores of the stages, of which each node gets the first that is clear."""
-    found, late = scores[0].copy(), np.ones(len(scores[0]), dtype=bool)
+    actual, late = scores[0].copy(), np.ones(len(scores[0]), dtype=bool)
     for stage in range(len(margins)):
-        best, lead = windows.leads(found)
+        best, lead = windows.leads(actual)
         narrow = late & (lead < margins[stage][best])
         for a, b in zip(problem.targets.offsets[:-1], problem.targets.offsets[1:], strict=True):
             at = a + np.flatnonzero(narrow[a:b])
             late[a:b] &= [(np.abs(at - t) <= 1).any() for t in range(a, b)]
-        found[late] = scores[stage + 1][late]
-    return found
+        actual[late] = scores[stage + 1][late]
+    return actual
 
 
 def test_narrow_margins_and_their_neighbours_are_scored_again(monkeypatch):
@@ -144,11 +144,11 @@ def test_narrow_margins_and_their_neighbours_are_scored_again(monkeypatch):
     typical = np.median(windows.leads(scores[0])[1])
     margins = typical * np.array([[0.8, 1.0, 1.2], [0.5, 0.6, 0.3]])
     expected = by_stages(problem, scores, margins)
-    found = support.scores(problem, margins, 1)
-    np.testing.assert_array_equal(found, expected)
+    actual = support.scores(problem, margins, 1)
+    np.testing.assert_array_equal(actual, expected)
     for one in scores:
-        assert (found == one).all(axis=1).any()
-        assert not np.array_equal(found, one)
+        assert (actual == one).all(axis=1).any()
+        assert not np.array_equal(actual, one)
     monkeypatch.setattr(windows, "_BLOCK", 50)
     np.testing.assert_array_equal(support.scores(problem, margins, 2), expected)
 
@@ -157,11 +157,11 @@ def test_many_equal_windows_have_the_same_scores():
     rng = np.random.default_rng(5)
     sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 90))
     problem, alpha = problem_of(sources, [*targets, *targets], rng)
-    found = CpuEngine(problem).scores(alpha, LAST).doubles()
-    once, twice = np.split(found, 2)
+    actual = CpuEngine(problem).scores(alpha, LAST).doubles()
+    once, twice = np.split(actual, 2)
     np.testing.assert_array_equal(once, twice)
     assert len(np.unique(once, axis=0)) > windows._TILE  # of more than one tile
-    np.testing.assert_allclose(found, by_definition(problem, alpha, REACHES[-1]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(actual, by_definition(problem, alpha, REACHES[-1]), rtol=1e-12, atol=1e-12)
 
 
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=LABELS, max_size=LABELS), min_size=1, max_size=9))
@@ -184,8 +184,8 @@ def test_a_support_is_prepared_once():
     assert support is engine._prepared.windows_of(problem, alpha)
     other, _ = problem_of(sources, random_structures(rng, "sequence", 50, 5), rng)
     again = engine.aimed_at(other)
-    found = again.scores(alpha, LAST).doubles()
-    np.testing.assert_array_equal(found, CpuEngine(other).scores(alpha, LAST).doubles())
+    actual = again.scores(alpha, LAST).doubles()
+    np.testing.assert_array_equal(actual, CpuEngine(other).scores(alpha, LAST).doubles())
     assert again._prepared is engine._prepared
     assert engine._prepared.windows_of(other, alpha) is support
     assert engine._prepared.windows_of(problem, 2 * alpha) is not support
@@ -195,8 +195,8 @@ def test_single_precision_is_enough(monkeypatch):
     problem, alpha = long_case(np.random.default_rng(3))
     expected = WindowSupport(problem, alpha).scores(problem, LAST, 1)
     monkeypatch.setattr(windows, "_NUMBER", np.float32)
-    found = WindowSupport(problem, alpha).scores(problem, LAST, 1)
-    assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+    actual = WindowSupport(problem, alpha).scores(problem, LAST, 1)
+    assert np.abs(actual - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 def test_problems_without_windows_are_scored_exactly(monkeypatch):

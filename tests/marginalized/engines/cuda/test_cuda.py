@@ -44,7 +44,7 @@ def test_in_the_simulator():
         str(CASES),
     ]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, cwd=CASES.parents[2]
+        command, env=environment, capture_output=True, text=True, check=False, cwd=CASES.parents[4]
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert " failed" not in done.stdout
@@ -151,7 +151,7 @@ def test_auto_without_a_card_says_nothing(monkeypatch):
     monkeypatch.setattr(engines, "_LARGE_IN_TRAINING", 1)
     monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", none)
     for has_driver in (True, False):
-        monkeypatch.setattr(device, "has_driver", lambda found=has_driver: found)
+        monkeypatch.setattr(device, "has_driver", lambda answer=has_driver: answer)
         assert isinstance(make_engine("auto", a_problem()), CpuEngine)
 
 
@@ -208,15 +208,15 @@ def test_what_does_not_fit_in_loads_names_the_bytes_needed_and_free():
 @pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["number", "generator"])
 def test_orders_are_planned_without_using_up_random_numbers(seed):
     model = SimpleNamespace(random_state=seed, epochs=2)
-    found = planned_trainings(model, [np.arange(5), np.array([1, 2, 4])], 2)
-    assert [each.members.tolist() for each in found[1:3]] == [[0, 1, 2, 3, 4], [1, 2, 4]]
+    planned = planned_trainings(model, [np.arange(5), np.array([1, 2, 4])], 2)
+    assert [each.members.tolist() for each in planned[1:3]] == [[0, 1, 2, 3, 4], [1, 2, 4]]
     # The first is not shuffled.
-    assert [order.tolist() for order in found[2].orders] == [[0, 1, 2]] * 2
+    assert [order.tolist() for order in planned[2].orders] == [[0, 1, 2]] * 2
     random = check_random_state(seed)  # a generator has drawn for the first before the second
     drawn = [random.permutation(5)]
     drawn.append(random.permutation(drawn[0]))
-    assert [order.tolist() for order in found[1].orders] == [order.tolist() for order in drawn]
-    assert found[3].orders[0].tolist() == check_random_state(seed).permutation(3).tolist()
+    assert [order.tolist() for order in planned[1].orders] == [order.tolist() for order in drawn]
+    assert planned[3].orders[0].tolist() == check_random_state(seed).permutation(3).tolist()
 
 
 def test_tiles_are_whole_structures_of_similar_size():

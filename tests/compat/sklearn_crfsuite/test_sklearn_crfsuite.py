@@ -58,8 +58,8 @@ def by_crfsuite(X, y, path, algorithm="lbfgs", **parameters):
 
 
 def assert_same_weights(crf, expected, atol):
-    found = {**crf.state_features_, **crf.transition_features_}
-    assert max(abs(found.get(key, 0.0) - expected.get(key, 0.0)) for key in found | expected) < atol
+    weights = {**crf.state_features_, **crf.transition_features_}
+    assert max(abs(weights.get(key, 0.0) - expected.get(key, 0.0)) for key in weights | expected) < atol
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_the_objective_is_crfsuites(parameters, tmp_path):
     X, y = random_data(0)
     exact = parameters | {"epsilon": 1e-9, "delta": 1e-12, "max_iterations": 5000}
     weights, labels, _ = by_crfsuite(X, y, tmp_path / "model", **exact)
-    found = CRF(**exact).fit(X, y)
-    assert found.classes_ == labels
-    assert_same_weights(found, weights, 1e-4)
+    crf = CRF(**exact).fit(X, y)
+    assert crf.classes_ == labels
+    assert_same_weights(crf, weights, 1e-4)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_the_updates_are_crfsuites(parameters, iterations, tmp_path):
     X, y = random_data(1, count=1, longest=40)  # a single sequence: there is no order to choose
     limited = parameters | {"max_iterations": iterations}
     weights, _, expected = by_crfsuite(X, y, tmp_path / "model", **limited)
-    found = CRF(**limited).fit(X, y)
-    assert_same_weights(found, weights, 1e-5)
-    losses = [step["loss"] for step in found.training_log_.iterations]
+    crf = CRF(**limited).fit(X, y)
+    assert_same_weights(crf, weights, 1e-5)
+    losses = [step["loss"] for step in crf.training_log_.iterations]
     np.testing.assert_allclose(losses, expected[: len(losses)], atol=1e-5)
     assert not any(expected[len(losses) :])  # epochs without a mistake need not be run
 
@@ -154,12 +154,12 @@ def test_attributes_are_named_as_by_python_crfsuite():
         {},
         {"a": {"b": 1}, "a:b": 2.0},
     ]
-    for item, found in zip(items, attributes(items), strict=True):
+    for item, actual in zip(items, attributes(items), strict=True):
         expected = pycrfsuite.ItemSequence([item]).items()[0]
-        found = found if isinstance(found, dict) else dict.fromkeys(found, 1.0)
+        actual = actual if isinstance(actual, dict) else dict.fromkeys(actual, 1.0)
         if "a:b" in expected:  # the dict of python-crfsuite keeps the last of two
             expected = {"a:b": 3.0}
-        assert found == {name: value for name, value in expected.items() if value}
+        assert actual == {name: value for name, value in expected.items() if value}
 
 
 def test_all_ways_to_write_items_learn_the_same():
