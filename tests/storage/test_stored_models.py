@@ -42,6 +42,7 @@ MODELS = {
     "hmsvm-2.fuda": (fuda.HMSVM(tol=1e-6), X),
     "hmsvm-push-1.fuda": (fuda.HMSVM(kernel=RBF(0.1), C=100.0, tol=1e-6), TREES),
     "reranker-1.fuda": (fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3), X),
+    "reranker-2.fuda": (fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3, cache_bytes=1 << 20), X),
     "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(features="spelling", orders=3), X),
     "marginalizedperceptron-prior-1.fuda": (
         fuda.MarginalizedPerceptron(features="spelling", prior=fuda.HMM(), orders=3),
