@@ -20,7 +20,7 @@ from fuda.marginalized.engines.base import Margins, PerceptronState
 from fuda.marginalized.engines.cpu import engine as cpu
 from fuda.marginalized.engines.cpu import layout
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.log import Log
+from fuda.marginalized.engines.log import Log
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import PARTS

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fuda import Sequence
 from fuda.kernels import Polynomial
 from fuda.marginalized import codes, problem
 from fuda.marginalized.engines.cpu import windows
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, WindowSupport, has_windows
+from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.problem import Settings, Sources
+from fuda.marginalized.pruning_stages import NEVER, REACHES, leads
 from machine_cases import random_prior, random_structures, two_sides
 
 LABELS = 3
@@ -128,7 +127,7 @@ def by_stages(problem, scores, margins):
     """The scores of the stages, of which each node gets the first that is clear."""
     found, late = scores[0].copy(), np.ones(len(scores[0]), dtype=bool)
     for stage in range(len(margins)):
-        best, lead = windows.leads(found)
+        best, lead = leads(found)
         narrow = late & (lead < margins[stage][best])
         for a, b in zip(problem.targets.offsets[:-1], problem.targets.offsets[1:], strict=True):
             at = a + np.flatnonzero(narrow[a:b])
@@ -141,7 +140,7 @@ def test_narrow_margins_and_their_neighbours_are_scored_again(monkeypatch):
     problem, alpha = long_case(np.random.default_rng(2))
     support = WindowSupport(problem, alpha)
     scores = [support.scores(problem, only(stage), 1) for stage in range(len(REACHES))]
-    typical = np.median(windows.leads(scores[0])[1])
+    typical = np.median(leads(scores[0])[1])
     margins = typical * np.array([[0.8, 1.0, 1.2], [0.5, 0.6, 0.3]])
     expected = by_stages(problem, scores, margins)
     found = support.scores(problem, margins, 1)
@@ -162,16 +161,6 @@ def test_many_equal_windows_have_the_same_scores():
     np.testing.assert_array_equal(once, twice)
     assert len(np.unique(once, axis=0)) > windows._TILE  # of more than one tile
     np.testing.assert_allclose(found, by_definition(problem, alpha, REACHES[-1]), rtol=1e-12, atol=1e-12)
-
-
-@given(st.lists(st.lists(st.integers(-3, 3), min_size=LABELS, max_size=LABELS), min_size=1, max_size=9))
-def test_leads_are_in_units_of_the_largest_score(rows):
-    scores = np.array(rows, dtype=float)
-    best, lead = windows.leads(scores)
-    np.testing.assert_array_equal(best, scores.argmax(axis=1))
-    ordered, largest = np.sort(scores, axis=1), np.abs(scores).max(axis=1)
-    np.testing.assert_allclose(lead * largest, ordered[:, -1] - ordered[:, -2], atol=1e-12)
-    assert (lead[largest == 0] == 0).all()
 
 
 def test_a_support_is_prepared_once():

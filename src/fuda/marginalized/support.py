@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuda.data.structures import Structure
-from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.engines import Engine, make_engine
 from fuda.marginalized.problem import Examples, Settings, Sources
 
 Array = np.ndarray

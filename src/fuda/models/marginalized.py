@@ -25,9 +25,7 @@ from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.marginalized import calibration, memory
 from fuda.marginalized.calibration import Evidence
-from fuda.marginalized.engines import check_engine
-from fuda.marginalized.engines.base import Engine
-from fuda.marginalized.engines.cluster import on_cluster
+from fuda.marginalized.engines import Engine, check_engine, on_cluster
 from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import check_parts, usual_parts

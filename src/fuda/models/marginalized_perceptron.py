@@ -29,8 +29,7 @@ from fuda.data.labels import flat_labels
 from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.marginalized import memory
-from fuda.marginalized.engines import can_train_jointly, make_engine
-from fuda.marginalized.engines.base import Engine, PerceptronState
+from fuda.marginalized.engines import Engine, PerceptronState, can_train_jointly, make_engine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Problem, Sources
 from fuda.marginalized.support import Support, merged, relabelled, supports

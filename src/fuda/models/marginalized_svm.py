@@ -26,8 +26,7 @@ import numpy as np
 from fuda.checks import check_arrays, check_counts, check_numbers, count_in, split_prefix
 from fuda.errors import DataError, short
 from fuda.estimators import ConvergenceWarning, check_random_state
-from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Engine, Margins
+from fuda.marginalized.engines import Engine, Margins, make_engine
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler

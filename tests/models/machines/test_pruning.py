@@ -10,7 +10,8 @@ import pytest
 import fuda
 from fuda import DataError, MarginalizedPerceptron
 from fuda.marginalized import codes, problem
-from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, leads
+from fuda.marginalized.engines.cpu.engine import CpuEngine
+from fuda.marginalized.pruning_stages import NEVER, REACHES, leads
 from fuda.models.machines import pruning
 from fuda.selection.goals import goal_for
 from usage_cases import usage
@@ -156,3 +157,9 @@ def test_the_one_margin_of_earlier_files_is_that_of_all_labels():
     path = Path(__file__).parents[2] / "fixtures" / "marginalizedperceptron-pruned-2.fuda"
     margins = fuda.load(path).margins_
     assert margins.tolist() == [[0.925] * 3] * (len(REACHES) - 1)  # halfway from 0.85 to 1
+
+
+def test_engines_that_do_not_approximate_leave_all_scores_exact(shared, monkeypatch, data, model):
+    monkeypatch.setattr(CpuEngine, "can_prune", lambda self: False)
+    model.prune(*data[1], loss=0.5)
+    assert model.margins_ is None

@@ -123,6 +123,10 @@ class Engine(Protocol):
         """
         ...
 
+    def can_prune(self) -> bool:
+        """Return whether `scores` with margins are approximated, stage by stage."""
+        ...
+
     def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """Return S (N, L) of all targets from coefficients of all sources, where epochs continue.
 
@@ -131,9 +135,9 @@ class Engine(Protocol):
         alpha : array (N, L)
             The coefficients, which must not be modified afterwards.
         pruning_margins : array (stages, L) or None
-            Where given, an engine may approximate scores stage by stage, those of nodes whose best
-            label leads by its margin, in units of their largest |score|, no better than by the
-            first such stage. Epochs cannot continue then.
+            Where given, an engine that can prune approximates scores stage by stage, those of
+            nodes whose best label leads by its margin, in units of their largest |score|, no
+            better than by the first such stage. Epochs cannot continue then.
 
         Returns
         -------

@@ -48,6 +48,10 @@ class OnlineEngine:
         """See `Engine`."""
         raise NotImplementedError
 
+    def can_prune(self) -> bool:
+        """See `Engine`; engines that approximate scores override it."""
+        return False
+
     def plan_joint_training(
         self, planned: list[PlannedTraining], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:

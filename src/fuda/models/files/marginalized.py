@@ -15,10 +15,10 @@ from fuda.checks import check_arrays, is_number
 from fuda.errors import DataError
 from fuda.kernels import check_kernel
 from fuda.marginalized.calibration import Calibration
-from fuda.marginalized.engines.cpu.windows import NEVER, REACHES
 from fuda.marginalized.kernel import MIXING
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples
+from fuda.marginalized.pruning_stages import NEVER, REACHES
 from fuda.marginalized.support import Support, supports
 from fuda.models import priors
 from fuda.models.base import Labeler

@@ -23,8 +23,7 @@ import numpy as np
 from fuda.estimators import ConvergenceWarning
 from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration, Evidence
-from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.engines import Engine, make_engine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import branches, parts_to_choose_from, usual_parts, without_sides
 from fuda.marginalized.problem import Examples, Sources

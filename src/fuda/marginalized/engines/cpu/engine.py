@@ -18,21 +18,21 @@ import numpy as np
 from fuda.checks import check_arrays, check_memory
 from fuda.data.graph import Span
 from fuda.errors import DataError
-from fuda.marginalized.codes import Codes
 from fuda.marginalized.engines.cpu import pairs
 from fuda.marginalized.engines.cpu.graphs import edges, graphs
 from fuda.marginalized.engines.cpu.layout import Layout
 from fuda.marginalized.engines.cpu.lines import lines
-from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cpu.pairs import Workspace
-from fuda.marginalized.engines.cpu.push import Pushes, Sources, Task, Values
+from fuda.marginalized.engines.cpu.push import Sources, Task
 from fuda.marginalized.engines.cpu.runs import runs
 from fuda.marginalized.engines.cpu.trees import families, trees
 from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
+from fuda.marginalized.engines.log import Log, Pushes
 from fuda.marginalized.engines.online import OnlineEngine
+from fuda.marginalized.engines.values import Values, by_frequency, rows_of, values_by_products, values_of
 from fuda.marginalized.numbers import Numbers, empty_cells
 from fuda.marginalized.problem import Problem
-from fuda.marginalized.products import Products, fill
+from fuda.marginalized.products import fill
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Steps
 from fuda.parallel import blocks, run
@@ -85,9 +85,13 @@ class CpuEngine(OnlineEngine):
         """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
+    def can_prune(self) -> bool:
+        """See `Engine`."""
+        return has_windows(self.problem)
+
     def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`."""
-        if pruning_margins is not None and has_windows(self.problem):
+        if pruning_margins is not None and self.can_prune():
             windows = self._prepared.windows_of(self.problem, alpha)
             return Numbers(windows.scores(self.problem, pruning_margins, self._n_jobs))
         self._start(self._prepared.log_of(self.problem, alpha))
@@ -111,6 +115,19 @@ class CpuEngine(OnlineEngine):
         arrays = {"visits": self._layout.order, "done": self._done - first, "scores": self._scores.mantissas}
         if self._scores.exponents is not None:
             arrays["exponents"] = self._scores.exponents
+        return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
+
+    @staticmethod
+    def state_with(problem: Problem, visits: Array, sums: Numbers) -> dict[str, Array]:
+        """Return the state of an engine that has Q (L, N) of all nodes, and no pending pushes."""
+        layout, labels = Layout(problem, visits), problem.label_count
+        scores = Numbers.zeros(problem.is_scaled, labels, layout.size)
+        scores[:, layout.places] = sums
+        spans, marked, gamma = Log(labels).since(0)
+        done = np.zeros(layout.block_count, dtype=np.int64)
+        arrays = {"visits": visits, "done": done, "scores": scores.mantissas}
+        if scores.exponents is not None:
+            arrays["exponents"] = scores.exponents
         return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
 
     def restore(self, arrays: dict[str, Array]) -> None:
@@ -329,19 +346,17 @@ class _Prepared:
     def __init__(self, problem: Problem) -> None:
         self.share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
-        self._codes, self._rows = problem.sources.codes, _rows_of(problem)
+        self._codes, self._rows = problem.sources.codes, rows_of(problem)
         self._windows: WindowSupport | None = None
 
     def rows_of(self, problem: Problem) -> tuple[Array, Array]:
         """Return the codes of the sources, the most frequent first, and the place of each code."""
-        return self._rows if problem.sources.codes is self._codes else _rows_of(problem)
+        return self._rows if problem.sources.codes is self._codes else rows_of(problem)
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """Return a log with a push of every source structure; cached for the next call."""
         if self._last[0] is not alpha:
-            at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
-            log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
-            self._last = alpha, log
+            self._last = alpha, Log.of(problem, alpha)
         return self._last[1].copy()
 
     def windows_of(self, problem: Problem, alpha: Array) -> WindowSupport:
@@ -363,47 +378,3 @@ def check_pushes(spans: Array, marked: Array, offsets: Array) -> None:
     counts = np.diff(firsts)
     if ((marked < np.repeat(begins, counts)) | (marked >= np.repeat(ends, counts))).any():
         raise DataError("its pushes mark nodes of other structures")
-
-
-def by_frequency(codes: Array) -> Array:
-    """Return the distinct codes, the most frequent first."""
-    often = np.bincount(codes)
-    return np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
-
-
-def values_of(
-    codes: Codes, mixing: float, rows: Array, columns: Array, row_of: Array | None = None
-) -> Values:
-    """Return c² k_x for these codes of sources and targets, in this order.
-
-    `row_of` has the place of each source code, where it is known already.
-    """
-    table = np.empty((len(rows), len(columns) + 1))
-    codes.fill(rows, columns, mixing**2, table[:, :-1])
-    table[:, -1] = 0.0
-    column_of = _places(columns, codes.counts[1] + 1)
-    column_of[-1] = len(columns)
-    return Values(table, _places(rows, codes.counts[0]) if row_of is None else row_of, column_of)
-
-
-def values_by_products(products: Products, mixing: float, row_of: Array) -> Values:
-    """Return c² k_x by common features; `row_of` has the place of each source code."""
-    norms, levels = products.column_norms, products.levels * mixing**2
-    width = levels.shape[1] // len(levels)
-    with_empty = np.pad(levels, ((0, 0), (0, width)))  # the norm of empty places
-    norms = np.append(norms, np.int32(levels.shape[1]))
-    columns = np.arange(len(norms), dtype=np.int32)
-    return Values(np.zeros((0, 0)), row_of, columns, products._replace(levels=with_empty, column_norms=norms))
-
-
-def _rows_of(problem: Problem) -> tuple[Array, Array]:
-    """Return the codes of the sources, the most frequent first, and the place of each code."""
-    rows = by_frequency(problem.sources.codes)
-    return rows, _places(rows, problem.codes.counts[0])
-
-
-def _places(codes: Array, count: int) -> Array:
-    """Return the place of each of these codes, of `count` in all; 0 for others."""
-    places = np.zeros(count, dtype=np.int32)
-    places[codes] = np.arange(len(codes))
-    return places

@@ -25,8 +25,10 @@ import numpy as np
 
 from fuda.compiled import compiled
 from fuda.marginalized.codes import APART, NONE
+from fuda.marginalized.engines.log import Pushes
+from fuda.marginalized.engines.values import Values
 from fuda.marginalized.numbers import Array
-from fuda.marginalized.products import NO_PRODUCTS, Products, common
+from fuda.marginalized.products import common
 
 NODES = 4  # masses are computed for so many nodes together,
 _LABELS, _TILE = 3, 256  # for so many labels and places
@@ -53,50 +55,11 @@ class Targets(NamedTuple):
     share: Array
 
 
-class Values(NamedTuple):
-    """c² k_x by code: from a table, or by common features where values are too many for one.
-
-    Attributes
-    ----------
-    table : array
-        The values, table[row_of[source code], column_of[target code]]. The last column, of empty
-        places, is 0.
-    row_of, column_of : arrays
-        The place of each source code, frequent ones first, and of each target code.
-    products : Products
-        The values by common features, 0 with empty places; without levels there is a table.
-    counts, count_of : arrays
-        The common features of those codes that are `counted`, as
-        counts[count_of[source code], column_of[target code]].
-    """
-
-    table: Array
-    row_of: Array
-    column_of: Array
-    products: Products = NO_PRODUCTS
-    counts: Array = np.zeros((0, 0), dtype=np.uint8)
-    count_of: Array = np.zeros(0, dtype=np.int32)
-
-
 class Columns(NamedTuple):
     """The columns of places in the table or in counts, and the places of their norms in levels."""
 
     numbers: Array
     norms: Array
-
-
-class Pushes(NamedTuple):
-    """Logged pushes.
-
-    Push p is of the structure with source nodes begins[p] … ends[p]−1, in which the nodes
-    marked[firsts[p]:firsts[p+1]] have the same rows of `gamma`.
-    """
-
-    begins: Array
-    ends: Array
-    firsts: Array
-    marked: Array
-    gamma: Array
 
 
 class Task(NamedTuple):

@@ -27,10 +27,9 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.problem import Problem
+from fuda.marginalized.pruning_stages import NEVER, REACHES, doubtful
 from fuda.parallel import blocks, run
 
-REACHES = (1, 2, 6)  # the reach r of each stage
-NEVER = 3.0  # a margin by which no label leads: leads are at most 2
 # The longest reach, which pairs of nodes with equal observations have in all stages.
 _REACH = REACHES[-1]
 _TILE = 256  # the number of targets for which rows of k are computed together
@@ -189,17 +188,6 @@ def has_windows(problem: Problem) -> bool:
     return bool(problem.mixing**2 * problem.mass * largest <= _LARGEST)
 
 
-def doubtful(scores: Array, at: Array, pruning_margins: Array, offsets: Array) -> Array:
-    """Return those of the nodes `at` whose label does not lead by its margin, or next to them."""
-    best, lead = leads(scores[at])
-    narrow = np.zeros(len(scores) + 2, dtype=bool)
-    narrow[at[lead < pruning_margins[best]] + 1] = True
-    first, last = np.zeros(len(scores), dtype=bool), np.zeros(len(scores), dtype=bool)
-    first[offsets[:-1]] = last[offsets[1:] - 1] = True
-    near = narrow[1:-1] | (narrow[:-2] & ~first) | (narrow[2:] & ~last)
-    return at[near[at]]
-
-
 def _parts(count: int) -> list[tuple[int, int]]:
     """Return ranges of so many windows."""
     return blocks(np.arange(count + 1), _BLOCK)
@@ -290,24 +278,6 @@ def _index(twins: Array, count: int) -> tuple[Array, Array]:
                 entries[free[at]] = p
                 free[at] += 1
     return firsts, entries
-
-
-@compiled
-def leads(scores: Array) -> tuple[Array, Array]:
-    """Return the best label of each node, and its lead in units of the largest |score| there."""
-    best, lead = np.zeros(len(scores), dtype=np.int64), np.zeros(len(scores))
-    for t in range(len(scores)):
-        second, largest = -np.inf, abs(scores[t, 0])
-        for label in range(1, scores.shape[1]):
-            value = scores[t, label]
-            largest = max(largest, abs(value))
-            if value > scores[t, best[t]]:
-                second, best[t] = scores[t, best[t]], label
-            else:
-                second = max(second, value)
-        if largest > 0:
-            lead[t] = min(2.0, (scores[t, best[t]] - second) / largest)
-    return best, lead
 
 
 @compiled

@@ -13,11 +13,10 @@ import numpy as np
 
 from fuda.marginalized.engines.base import Engine, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.layout import Layout
-from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.ahead import Ahead
 from fuda.marginalized.engines.cuda.machine import Machine, OnCard, Shared
+from fuda.marginalized.engines.log import Log
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
@@ -181,16 +180,7 @@ class CudaEngine(OnlineEngine):
 
     def state(self) -> dict[str, Array]:
         """See `Engine`."""
-        layout, labels = Layout(self.problem, self._visits), self.problem.label_count
-        scores = np.zeros((labels, layout.size))
-        scores[:, layout.places] = self._sums()
-        arrays = {
-            "visits": self._visits,
-            "done": np.zeros(layout.block_count, dtype=np.int64),
-            "scores": scores,
-        }
-        spans, marked, gamma = Log(labels).since(0)
-        return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
+        return CpuEngine.state_with(self.problem, self._visits, Numbers(self._sums()))
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """See `Engine`."""

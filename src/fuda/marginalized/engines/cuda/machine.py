@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuda.data.graph import ranges
-from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
-from fuda.marginalized.engines.cpu.log import Log
-from fuda.marginalized.engines.cpu.push import Values
 from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.layout import STRIP, WARP, Places, Strips, Words, fit_belts
 from fuda.marginalized.engines.cuda.plan import Plan, is_training, loads, plan_of, sizes_of
+from fuda.marginalized.engines.log import Log
+from fuda.marginalized.engines.values import Values, by_frequency, values_of
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 
@@ -66,9 +65,7 @@ class Shared:
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """Return a log of pushes of all structures with coefficients; cached for the next call."""
         if self._log[0] is not alpha:
-            at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
-            log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
-            self._log = alpha, log
+            self._log = alpha, Log.of(problem, alpha)
         return self._log[1]
 
     def sent(self, log: Log) -> Any:
