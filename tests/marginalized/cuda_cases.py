@@ -181,7 +181,7 @@ def test_kernels_without_shared_codes():
     )
 
 
-def test_an_engine_aimed_at_other_targets_shares_its_sources():
+def test_an_engine_for_other_targets_shares_its_sources():
     rng = np.random.default_rng(8)
     X, Y = random_structures(rng, "sequence", 4), random_structures(rng, "sequence", 3)
     priors = random_prior(rng, X, LABELS), random_prior(rng, Y, LABELS)
@@ -191,7 +191,7 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources():
     alpha = coefficients(first.problem)
     expected = CpuEngine(sources.problem(part)).scores(alpha).doubles()
     np.testing.assert_allclose(
-        first.aimed_at(sources.problem(part)).scores(alpha).doubles(), expected, atol=1e-13
+        first.for_targets(sources.problem(part)).scores(alpha).doubles(), expected, atol=1e-13
     )
 
 

@@ -293,7 +293,7 @@ def test_online_order_whatever_the_blocks(monkeypatch, shape, block):
     pushed, tested = np.zeros(case.alpha.shape), CpuEngine(case.problem())
     for order in ([3, 1, 0, 2, 6, 5, 4], range(7), [6, 0, 5, 1, 4, 2, 3]):
         if order != range(7):
-            tested.visit_in(np.array(order))
+            tested.prepare_visits(np.array(order))
         for i in order:
             nodes = case.nodes(i)
             found = tested.structure_scores(i).doubles()
@@ -396,7 +396,7 @@ def test_a_margin_epoch_returns_the_scores_of_its_coefficients(make, shape):
 
 
 @pytest.mark.parametrize("form", ["uniform", "marginals"])
-def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
+def test_an_engine_for_other_targets_shares_its_sources(make, form):
     case = Case(8, form=form)
     alpha = case.alpha.astype(float)
     sources = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), case.sides[0])
@@ -404,7 +404,7 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
     expected = first.scores(alpha).doubles()
     for structures in ([2], [4, 1], [0, 1, 2, 3, 4]):
         part = case.sides[1].take(np.array(structures))
-        other = first.aimed_at(sources.problem(part))
+        other = first.for_targets(sources.problem(part))
         found = other.scores(alpha).doubles()
         nodes = case.sides[1].encoded.corpus.nodes_of(np.array(structures))
         np.testing.assert_allclose(found, expected[nodes], rtol=1e-12, atol=1e-14)

@@ -172,7 +172,7 @@ def test_a_support_is_prepared_once():
     support = engine._prepared.windows_of(problem, alpha)
     assert support is engine._prepared.windows_of(problem, alpha)
     other, _ = problem_of(sources, random_structures(rng, "sequence", 50, 5), rng)
-    again = engine.aimed_at(other)
+    again = engine.for_targets(other)
     found = again.scores(alpha, LAST).doubles()
     np.testing.assert_array_equal(found, CpuEngine(other).scores(alpha, LAST).doubles())
     assert again._prepared is engine._prepared

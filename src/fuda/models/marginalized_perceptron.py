@@ -34,7 +34,7 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Problem, Sources
 from fuda.marginalized.support import Support, merged, relabelled, supports
 from fuda.models.base import Labeler
-from fuda.models.machines.perceptron_orders import Orders, planned_trainings
+from fuda.models.machines.perceptron_orders import Perceptrons, planned_trainings
 from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.models.teaching.label_growth import added_labels
@@ -379,7 +379,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     ) -> None:
         engines = engines or [make_engine(self.engine, sources.problem(), self.n_jobs)]
         labels, self.orders_ = np.where(amounts > 0, labels, -1), self._order_count
-        training = Orders(self, engines, alpha)
+        training = Perceptrons(self, engines, alpha)
         validation = validation_of(self, sources, training, training.mean, training.return_to)
         checkpoint = Checkpoint(validation)
         title, has_ended = "MarginalizedPerceptron", checkpoint.has_ended or validation.is_over

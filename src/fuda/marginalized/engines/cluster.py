@@ -85,11 +85,11 @@ class ClusterEngine:
         """See `Engine`; one perceptron keeps all workers busy."""
         return None
 
-    def aimed_at(self, problem: Problem) -> ClusterEngine:
+    def for_targets(self, problem: Problem) -> ClusterEngine:
         """See `Engine`."""
         return ClusterEngine(problem, self._n_jobs, self._client)
 
-    def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
+    def perceptron_epoch(self, visits: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
         """See `Engine`."""
 
         def visit(engine: CpuEngine, nodes: Array) -> int:
@@ -100,10 +100,10 @@ class ClusterEngine:
             state.sums[:, nodes], state.steps = part_state.sums, part_state.steps
             return mistakes
 
-        return sum(self._epoch(order, visit))
+        return sum(self._epoch(visits, visit))
 
     def margin_epoch(
-        self, order: Array, margins: Margins, alpha: Array, random: np.random.RandomState
+        self, visits: Array, margins: Margins, alpha: Array, random: np.random.RandomState
     ) -> Array:
         """See `Engine`."""
 
@@ -114,7 +114,7 @@ class ClusterEngine:
             alpha[nodes] = part_alpha
             return 0
 
-        for _ in self._epoch(order, visit):
+        for _ in self._epoch(visits, visit):
             pass
         return np.ascontiguousarray(self._all_scores().doubles())
 
@@ -156,11 +156,11 @@ class ClusterEngine:
         """A part is new: it has neither scores nor pushes."""
         self._known[number] = self._visits_of[number] = None
 
-    def _epoch(self, order: Array, visit: Callable[[CpuEngine, Array], int]) -> Iterator[int]:
+    def _epoch(self, visits: Array, visit: Callable[[CpuEngine, Array], int]) -> Iterator[int]:
         """Visit stretches in order: what `visit` returns for an engine of each and its nodes."""
-        self._visits, targets = order, self.problem.targets
-        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[order])]), _STRETCH_NODES):
-            members = order[first:last]
+        self._visits, targets = visits, self.problem.targets
+        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[visits])]), _STRETCH_NODES):
+            members = visits[first:last]
             nodes = _nodes_of(targets, members)
             engine = CpuEngine(part_of(part_of(self.problem, members), members, "sources"), self._n_jobs)
             state = CpuEngine.state_with(engine.problem, np.arange(len(members)), self._sums(members))
@@ -247,7 +247,7 @@ def _advanced(
         start = zero if start is None else start
         engine.restore(CpuEngine.state_with(engine.problem, np.arange(count), start))
     if visits is not None:
-        engine.visit_in(visits)
+        engine.prepare_visits(visits)
     engine.add_pushes(*pushes)
     empty = Numbers.zeros(engine.problem.is_scaled, 0, engine.problem.label_count)
     sums = [engine.structure_sums(i).map(np.transpose) for i in requested.tolist()]

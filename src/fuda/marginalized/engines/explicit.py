@@ -58,7 +58,7 @@ class ExplicitEngine(OnlineEngine):
         self._source = _Substructures(problem, problem.sources, problem.points[0], max_nodes)
         self._target = _Substructures(problem, problem.targets, problem.points[1], max_nodes)
 
-    def aimed_at(self, problem: Problem) -> ExplicitEngine:
+    def for_targets(self, problem: Problem) -> ExplicitEngine:
         """See `Engine`."""
         return ExplicitEngine(problem, max_nodes=self._max_nodes)
 

@@ -81,7 +81,7 @@ class CpuEngine(OnlineEngine):
         self._layout = Layout(problem, np.arange(len(problem.targets.offsets) - 1))
         self._start(Log(problem.label_count))
 
-    def aimed_at(self, problem: Problem) -> CpuEngine:
+    def for_targets(self, problem: Problem) -> CpuEngine:
         """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
@@ -97,13 +97,13 @@ class CpuEngine(OnlineEngine):
         self._start(self._prepared.log_of(self.problem, alpha))
         return self.all_scores()
 
-    def visit_in(self, order: Array) -> None:
+    def prepare_visits(self, visits: Array) -> None:
         """Lay out targets in the order of visits, for which scores are fast."""
-        if np.array_equal(order, self._layout.order):
+        if np.array_equal(visits, self._layout.visits):
             return
         self._update_all()
         before = self._scores[:, self._layout.places]
-        self._layout = Layout(self.problem, order)
+        self._layout = Layout(self.problem, visits)
         self._start(self._log)
         self._done[:] = self._log.count
         self._scores[:, self._layout.places] = before
@@ -112,7 +112,7 @@ class CpuEngine(OnlineEngine):
         """See `Engine`."""
         first = int(self._done.min())
         spans, marked, gamma = self._log.since(first)
-        arrays = {"visits": self._layout.order, "done": self._done - first, "scores": self._scores.mantissas}
+        arrays = {"visits": self._layout.visits, "done": self._done - first, "scores": self._scores.mantissas}
         if self._scores.exponents is not None:
             arrays["exponents"] = self._scores.exponents
         return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
@@ -138,11 +138,11 @@ class CpuEngine(OnlineEngine):
         pending = len(arrays.get("marked", ()))
         shapes |= {"spans": (None, 3), "marked": (pending,), "gamma": (pending, self.problem.label_count)}
         check_arrays(arrays, shapes | {"done": (None,)}, integer_dtypes)
-        order, count = arrays["visits"], len(arrays["spans"]) - 1
-        if not np.array_equal(np.sort(order), np.arange(len(order))):
+        visits, count = arrays["visits"], len(arrays["spans"]) - 1
+        if not np.array_equal(np.sort(visits), np.arange(len(visits))):
             raise DataError("its array 'visits' is not an order of the structures")
         check_pushes(arrays["spans"], arrays["marked"], self.problem.sources.offsets)
-        self._layout = Layout(self.problem, order.copy())
+        self._layout = Layout(self.problem, visits.copy())
         self._start(Log.restored(*(arrays[name].copy() for name in ("spans", "marked", "gamma"))))
         done = arrays["done"]
         if done.shape != self._done.shape or done.min(initial=0) < 0 or done.max(initial=0) > count:

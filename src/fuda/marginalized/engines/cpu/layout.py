@@ -29,12 +29,12 @@ class Layout:
     ----------
     problem : Problem
         The problem.
-    order : array of int
+    visits : array of int
         The structures in the order of visits.
 
     Attributes
     ----------
-    order : array
+    visits : array
         The structures in the order of visits.
     size : int
         The number of places.
@@ -48,19 +48,19 @@ class Layout:
         The arguments of pushes, per place.
     """
 
-    def __init__(self, problem: Problem, order: Array) -> None:
-        side, self.order = problem.targets, order
+    def __init__(self, problem: Problem, visits: Array) -> None:
+        side, self.visits = problem.targets, visits
         self._offsets, self._sizes = side.offsets, side.sizes
-        alike = _alike(side, order)
-        self._placed = order if alike is None else order[alike[order] == order]
+        alike = _alike(side, visits)
+        self._placed = visits if alike is None else visits[alike[visits] == visits]
         offsets = np.zeros(len(self._placed) + 1, dtype=np.int64)
         np.cumsum(self._sizes[self._placed], out=offsets[1:])
-        self._first = np.empty(len(order), dtype=np.int64)
+        self._first = np.empty(len(visits), dtype=np.int64)
         self._first[self._placed] = offsets[:-1] + np.arange(len(self._placed)) + 1
         self.size = int(offsets[-1]) + len(self._placed) + 1
         self._blocks = blocks(offsets, _BLOCK)
         self.block_count = len(self._blocks)
-        self.block_of = np.empty(len(order), dtype=np.int64)
+        self.block_of = np.empty(len(visits), dtype=np.int64)
         for block, (first, last) in enumerate(self._blocks):
             self.block_of[self._placed[first:last]] = block
         if alike is not None:
@@ -116,14 +116,14 @@ def _spread(
     return places, placed_codes, placed_twins, share
 
 
-def _alike(side: Side, order: Array) -> Array | None:
+def _alike(side: Side, visits: Array) -> Array | None:
     """For each structure the first visited one with the same scores; None if most nodes differ.
 
     Scores of a structure of one node follow from its observation and its prior.
     """
     if 2 * np.count_nonzero(side.sizes == 1) <= len(side.types):
         return None
-    single = order[side.sizes[order] == 1]
+    single = visits[side.sizes[visits] == 1]
     nodes = side.offsets[single]
     priors = side.prior[nodes]
     if (priors == priors[0]).all():
@@ -134,6 +134,6 @@ def _alike(side: Side, order: Array) -> Array | None:
     _, first, of = np.unique(keys, return_index=True, return_inverse=True)
     if 2 * (len(single) - len(first)) <= len(side.types):
         return None
-    alike = np.arange(len(order))
+    alike = np.arange(len(visits))
     alike[single] = single[first[of]]
     return alike

@@ -57,9 +57,9 @@ class Places:
         owners = np.searchsorted(self.begins, places, side="right") - 1
         return places - owners - 1 - self._edge, owners
 
-    def visits(self, order: Array) -> Array:
+    def of_visits(self, visits: Array) -> Array:
         """Return the places in the order of visits of structures."""
-        return ranges(self.begins[order], self._sizes[order]).astype(np.int32)
+        return ranges(self.begins[visits], self._sizes[visits]).astype(np.int32)
 
     def tiles(self, blocks: int) -> Array:
         """Return bounds of tiles, empty places, so that all blocks have about as many places."""
@@ -127,9 +127,9 @@ class Strips:
         nodes = self._node_at[places]
         return nodes, np.searchsorted(self._offsets, nodes, side="right") - 1
 
-    def visits(self, order: Array) -> Array:
+    def of_visits(self, visits: Array) -> Array:
         """Return the places in the order of visits of structures."""
-        return self.of_nodes[ranges(self._offsets[order], self._sizes[order])].astype(np.int32)
+        return self.of_nodes[ranges(self._offsets[visits], self._sizes[visits])].astype(np.int32)
 
 
 def fit_belts(sizes: Array, warps: int) -> bool:

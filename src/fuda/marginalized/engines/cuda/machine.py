@@ -267,7 +267,7 @@ class Machine:
         return self._shared.log_of(self.problem, alpha)
 
     def epochs(
-        self, scores: OnCard, orders: list[Array], labels: Array, amounts: Array, base: Numbers | None = None
+        self, scores: OnCard, visits: list[Array], labels: Array, amounts: Array, base: Numbers | None = None
     ) -> list[Mistakes]:
         """Run an epoch of several perceptrons at the same time.
 
@@ -275,7 +275,7 @@ class Machine:
         ----------
         scores : array (perceptrons, L, places) on the card
             Q of each, which is updated.
-        orders : list of arrays
+        visits : list of arrays
             The structures that each visits; one array where the table comes in loads.
         labels, amounts : arrays (N,)
             As in `Engine.perceptron_epoch`.
@@ -289,8 +289,8 @@ class Machine:
         """
         examples = self._training_data(labels, amounts, base)
         if self._all is not None:
-            return self._launched(self._all, scores, orders, examples)
-        (order,), source, mistakes = orders, self.problem.sources, []
+            return self._launched(self._all, scores, visits, examples)
+        (order,), source, mistakes = visits, self.problem.sources, []
         sizes, ends = source.sizes[order], np.cumsum(source.sizes[order])
         codes = source.codes[ranges(source.offsets[order], sizes)]
         for some in loads(self.plan, codes, sizes):
@@ -301,19 +301,19 @@ class Machine:
             (np.concatenate([at for at, _ in mistakes]), np.concatenate([rival for _, rival in mistakes]))
         ]
 
-    def _launched(self, load: Load, scores: OnCard, orders: list[Array], examples: Any) -> list[Mistakes]:
+    def _launched(self, load: Load, scores: OnCard, visits: list[Array], examples: Any) -> list[Mistakes]:
         """Launch kernels until an epoch of each perceptron is over."""
         from fuda.marginalized.engines.cuda import epochs
 
-        visits = [self.places.visits(order) for order in orders]
-        counts = np.array([len(places) for places in visits])
-        padded = np.zeros((len(orders), max(1, counts.max())), dtype=np.int32)
-        for row, places in zip(padded, visits, strict=True):
+        visited = [self.places.of_visits(order) for order in visits]
+        counts = np.array([len(places) for places in visited])
+        padded = np.zeros((len(visits), max(1, counts.max())), dtype=np.int32)
+        for row, places in zip(padded, visited, strict=True):
             row[: len(places)] = places
-        control = np.zeros((len(orders), epochs.CONTROLS), dtype=np.int64)
+        control = np.zeros((len(visits), epochs.CONTROLS), dtype=np.int64)
         control[:, epochs.VISITS] = counts
         arrays = self._perceptron_arrays(scores, padded, control)
-        task, limit = self._task(load, scores[0], self._push), self._limit // len(orders)
+        task, limit = self._task(load, scores[0], self._push), self._limit // len(visits)
         kernel = epochs.epoch_kernel(self._variant)
         while (control[:, epochs.VISITED] < counts).any():
             control[:, epochs.PUSHED] = 0
