@@ -164,10 +164,10 @@ def a_plan(free, problem=None):
     return plan_of(problem or other_targets(), SIZES, free, ONE)
 
 
-def other_targets(codes=(0, 1, 2, 3, 4, 5, 6, 7)):
+def other_targets(classes=(0, 1, 2, 3, 4, 5, 6, 7)):
     """What a plan reads of a problem."""
     sizes = np.array([3, 1, 2, 2])
-    source = SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes, codes=np.array(codes))
+    source = SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes, classes=np.array(classes))
     return SimpleNamespace(sources=source, targets=SimpleNamespace(offsets=np.array([0, 1])))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fuda import Sequence
 from fuda.kernels import Polynomial
-from fuda.marginalized import codes, problem
+from fuda.marginalized import kernel_classes, problem
 from fuda.marginalized.engines.cpu import windows
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
@@ -29,7 +29,7 @@ LAST = only(len(REACHES) - 1)
 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)
     monkeypatch.setattr(windows, "_NUMBER", np.float64)
 
@@ -50,8 +50,8 @@ def test_windows_of_short_sequences_are_exact(seed, label_kernel):
     rng = np.random.default_rng(seed)
     sources, targets = (random_structures(rng, "sequence", count, 5) for count in (60, 40))
     problem, alpha = problem_of(sources, targets, rng, label_kernel=label_kernel)
-    assert problem.codes.is_shared
-    assert (problem.targets.twins >= 0).any()
+    assert problem.kernel_classes.is_shared
+    assert (problem.targets.ids >= 0).any()
     expected = CpuEngine(problem).scores(alpha).doubles()
     found = CpuEngine(problem).scores(alpha, LAST).doubles()
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
@@ -85,10 +85,10 @@ def kappa_of(values, reach):
 
 
 def by_definition(problem, alpha, reach):
-    """Scores pair by pair: κ_r by codes, but by observations where equal ones are near."""
-    k, farthest = problem.mixing**2 * problem.mass * problem.codes.all_values, windows._REACH
+    """Scores pair by pair: κ_r by classes, but by observations where equal ones are near."""
+    k, farthest = problem.mixing**2 * problem.mass * problem.kernel_classes.all_values, windows._REACH
     sides, gamma = (problem.sources, problem.targets), problem.gamma(alpha)
-    scores = np.zeros((len(problem.targets.codes), LABELS))
+    scores = np.zeros((len(problem.targets.classes), LABELS))
     bounds = [list(zip(side.offsets[:-1], side.offsets[1:], strict=True)) for side in sides]
     pairs = [(s, t) for s in bounds[0] for t in bounds[1]]
     for (i, t), source, target in ((p, s, e) for s, e in pairs for p in np.ndindex(s[1] - s[0], e[1] - e[0])):
@@ -98,9 +98,9 @@ def by_definition(problem, alpha, reach):
         for distance in range(-farthest, farthest + 1):
             a, b = i + distance, t + distance
             if source[0] <= a < source[1] and target[0] <= b < target[1]:
-                is_equal = sides[0].twins[a] == sides[1].twins[b] >= 0
+                is_equal = sides[0].ids[a] == sides[1].ids[b] >= 0
                 equal_near |= is_equal and abs(distance) <= reach
-                value = k[sides[0].codes[a], sides[1].codes[b]]
+                value = k[sides[0].classes[a], sides[1].classes[b]]
                 by_code[farthest + distance] = value
                 by_observation[farthest + distance] = (
                     problem.mass * problem.self_values[a] if is_equal else value
@@ -114,8 +114,8 @@ def by_definition(problem, alpha, reach):
 @pytest.mark.parametrize("label_kernel", [None, np.eye(3) + 0.2])
 def test_windows_of_long_sequences_are_cut(marks, label_kernel):
     problem, alpha = long_case(np.random.default_rng(0), marks, label_kernel)
-    assert problem.codes.is_shared
-    assert np.isin(problem.targets.twins, problem.sources.twins[problem.sources.twins >= 0]).any() == (
+    assert problem.kernel_classes.is_shared
+    assert np.isin(problem.targets.ids, problem.sources.ids[problem.sources.ids >= 0]).any() == (
         marks == "xx"
     )
     for stage, reach in enumerate(REACHES):
@@ -191,8 +191,8 @@ def test_single_precision_is_enough(monkeypatch):
 def test_problems_without_windows_are_scored_exactly(monkeypatch):
     rng = np.random.default_rng(4)
     sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 40))
-    for c, small in ((1.5, 1 << 20), (6.0, 0)):  # codes that are not shared, and large numbers
-        monkeypatch.setattr(codes, "_SMALL_TABLE", small)
+    for c, small in ((1.5, 1 << 20), (6.0, 0)):  # classes that are not shared, and large numbers
+        monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", small)
         problem, alpha = problem_of(sources, targets, rng, c)
         assert not has_windows(problem)
         expected = CpuEngine(problem).scores(alpha).doubles()

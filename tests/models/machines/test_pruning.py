@@ -9,7 +9,7 @@ import pytest
 
 import fuda
 from fuda import DataError, MarginalizedPerceptron
-from fuda.marginalized import codes, problem
+from fuda.marginalized import kernel_classes, problem
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.pruning_stages import NEVER, REACHES, leads
 from fuda.models.machines import pruning
@@ -51,8 +51,8 @@ def test_coefficients_are_removed_as_far_as_quality_allows(data, model):
 
 @pytest.fixture
 def shared(monkeypatch):
-    """Few types share codes, so that there are scores by windows."""
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    """Few types share classes, so that there are scores by windows."""
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 20)
 
 

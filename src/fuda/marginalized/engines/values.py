@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.marginalized.codes import Codes
+from fuda.marginalized.kernel_classes import KernelClasses
 from fuda.marginalized.problem import Problem
 from fuda.marginalized.products import NO_PRODUCTS, Products
 
@@ -14,20 +14,20 @@ Array = np.ndarray
 
 
 class Values(NamedTuple):
-    """c² k_x by code: from a table, or by common features where values are too many for one.
+    """c² k_x by kernel class: from a table, or by common features where it would be too large.
 
     Attributes
     ----------
     table : array
-        The values, table[row_of[source code], column_of[target code]]. The last column, of empty
+        The values, table[row_of[source class], column_of[target class]]. The last column, of empty
         places, is 0.
     row_of, column_of : arrays
-        The place of each source code, frequent ones first, and of each target code.
+        The place of each source class, frequent ones first, and of each target class.
     products : Products
         The values by common features, 0 with empty places; without levels there is a table.
     counts, count_of : arrays
-        The common features of those codes that are `counted`, as
-        counts[count_of[source code], column_of[target code]].
+        The common features of those classes that are `counted`, as
+        counts[count_of[source class], column_of[target class]].
     """
 
     table: Array
@@ -38,29 +38,29 @@ class Values(NamedTuple):
     count_of: Array = np.zeros(0, dtype=np.int32)
 
 
-def by_frequency(codes: Array) -> Array:
-    """Return the distinct codes, the most frequent first."""
-    often = np.bincount(codes)
+def by_frequency(classes: Array) -> Array:
+    """Return the distinct classes, the most frequent first."""
+    often = np.bincount(classes)
     return np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
 
 
 def values_of(
-    codes: Codes, mixing: float, rows: Array, columns: Array, row_of: Array | None = None
+    kernel_classes: KernelClasses, mixing: float, rows: Array, columns: Array, row_of: Array | None = None
 ) -> Values:
-    """Return c² k_x for these codes of sources and targets, in this order.
+    """Return c² k_x for these classes of sources and targets, in this order.
 
-    `row_of` has the place of each source code, where it is known already.
+    `row_of` has the place of each source class, where it is known already.
     """
     table = np.empty((len(rows), len(columns) + 1))
-    codes.fill(rows, columns, mixing**2, table[:, :-1])
+    kernel_classes.fill(rows, columns, mixing**2, table[:, :-1])
     table[:, -1] = 0.0
-    column_of = places_of(columns, codes.counts[1] + 1)
+    column_of = places_of(columns, kernel_classes.counts[1] + 1)
     column_of[-1] = len(columns)
-    return Values(table, places_of(rows, codes.counts[0]) if row_of is None else row_of, column_of)
+    return Values(table, places_of(rows, kernel_classes.counts[0]) if row_of is None else row_of, column_of)
 
 
 def values_by_products(products: Products, mixing: float, row_of: Array) -> Values:
-    """Return c² k_x by common features; `row_of` has the place of each source code."""
+    """Return c² k_x by common features; `row_of` has the place of each source class."""
     norms, levels = products.column_norms, products.levels * mixing**2
     width = levels.shape[1] // len(levels)
     with_empty = np.pad(levels, ((0, 0), (0, width)))  # the norm of empty places
@@ -70,13 +70,13 @@ def values_by_products(products: Products, mixing: float, row_of: Array) -> Valu
 
 
 def rows_of(problem: Problem) -> tuple[Array, Array]:
-    """Return the codes of the sources, the most frequent first, and the place of each code."""
-    rows = by_frequency(problem.sources.codes)
-    return rows, places_of(rows, problem.codes.counts[0])
+    """Return the classes of the sources, the most frequent first, and the place of each."""
+    rows = by_frequency(problem.sources.classes)
+    return rows, places_of(rows, problem.kernel_classes.counts[0])
 
 
-def places_of(codes: Array, count: int) -> Array:
-    """Return the place of each of these codes, of `count` in all; 0 for others."""
+def places_of(classes: Array, count: int) -> Array:
+    """Return the place of each of these classes, of `count` in all; 0 for others."""
     places = np.zeros(count, dtype=np.int32)
-    places[codes] = np.arange(len(codes))
+    places[classes] = np.arange(len(classes))
     return places

@@ -67,17 +67,17 @@ class CpuEngine(OnlineEngine):
         self.problem, self._n_jobs = problem, n_jobs
         self._prepared: _Prepared = like._prepared if like else _Prepared(problem)
         side = problem.sources
-        self._source = Sources(side.codes, side.twins, problem.self_values, self._prepared.share)
+        self._source = Sources(side.classes, side.ids, problem.self_values, self._prepared.share)
         self._values: Values | None = None
         if like and like.problem is problem:
             self._values = like._values
-        elif problem.codes.products is not None:
+        elif problem.kernel_classes.products is not None:
             row_of = self._prepared.rows_of(problem)[1]
-            self._values = values_by_products(problem.codes.products, problem.mixing, row_of)
-        elif problem.codes.all_values is not None:
-            columns = np.flatnonzero(np.bincount(problem.targets.codes))
+            self._values = values_by_products(problem.kernel_classes.products, problem.mixing, row_of)
+        elif problem.kernel_classes.all_values is not None:
+            columns = np.flatnonzero(np.bincount(problem.targets.classes))
             rows, row_of = self._prepared.rows_of(problem)
-            self._values = values_of(problem.codes, problem.mixing, rows, columns, row_of)
+            self._values = values_of(problem.kernel_classes, problem.mixing, rows, columns, row_of)
         self._layout = Layout(problem, np.arange(len(problem.targets.offsets) - 1))
         self._start(Log(problem.label_count))
 
@@ -214,11 +214,11 @@ class CpuEngine(OnlineEngine):
         shape = a.stop - a.start, places.stop - places.start
         self._check_memory(*shape)
         weight, mass = np.empty(shape), np.ones(shape)
-        source_codes, target_codes = self._source.codes[a], self._layout.targets.codes[places]
-        values = self._values or self._values_for(source_codes, target_codes)
+        source_classes, target_classes = self._source.classes[a], self._layout.targets.classes[places]
+        values = self._values or self._values_for(source_classes, target_classes)
         task = Task(self._layout.targets, self._source, values, self._log.pushes())
         if len(values.products.levels):
-            fill(values.products, source_codes, target_codes, 1.0, weight)
+            fill(values.products, source_classes, target_classes, 1.0, weight)
         else:
             pairs.fill_weight(a.start, a.stop, places.start, shape[1], task, weight)
         if not self.problem.is_chain_prior:
@@ -236,11 +236,11 @@ class CpuEngine(OnlineEngine):
         self._scores = Numbers.zeros(self.problem.is_scaled, *shape)
         self._done = np.zeros(self._layout.block_count, dtype=np.int64)
 
-    def _values_for(self, source_codes: Array, target_codes: Array) -> Values:
-        """Return the kernel values for these codes."""
-        columns = np.unique(target_codes)
-        columns = columns[columns < self.problem.codes.counts[1]]  # not that of empty places
-        return values_of(self.problem.codes, self.problem.mixing, by_frequency(source_codes), columns)
+    def _values_for(self, source_classes: Array, target_classes: Array) -> Values:
+        """Return the kernel values for these classes."""
+        classes, columns = self.problem.kernel_classes, np.unique(target_classes)
+        columns = columns[columns < classes.counts[1]]  # not that of empty places
+        return values_of(classes, self.problem.mixing, by_frequency(source_classes), columns)
 
     def _group(self, first: int) -> range:
         """Return a group of blocks."""
@@ -268,15 +268,15 @@ class CpuEngine(OnlineEngine):
         """Return the kernel values of pushes to the first blocks of a group, and their number."""
         first = int(self._done[group].min())
         ranges = zip(pushes.begins[first:].tolist(), pushes.ends[first:].tolist(), strict=True)
-        codes = np.concatenate([self._source.codes[a:b] for a, b in ranges])
-        rows = len(np.unique(codes))
+        classes = np.concatenate([self._source.classes[a:b] for a, b in ranges])
+        rows = len(np.unique(classes))
         count, columns = 0, np.empty(0, dtype=np.int32)
         for block in group:
-            wider = np.union1d(columns, self._layout.targets.codes[slice(*self._layout.span(block))])
+            wider = np.union1d(columns, self._layout.targets.classes[slice(*self._layout.span(block))])
             if count and rows * len(wider) > _TABLE_ENTRIES:
                 break
             count, columns = count + 1, wider
-        return self._values_for(codes, columns), count
+        return self._values_for(classes, columns), count
 
     def _apply(self, task: Task, block: int) -> None:
         """Apply the pending pushes to one block."""
@@ -346,12 +346,12 @@ class _Prepared:
     def __init__(self, problem: Problem) -> None:
         self.share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
-        self._codes, self._rows = problem.sources.codes, rows_of(problem)
+        self._classes, self._rows = problem.sources.classes, rows_of(problem)
         self._windows: WindowSupport | None = None
 
     def rows_of(self, problem: Problem) -> tuple[Array, Array]:
-        """Return the codes of the sources, the most frequent first, and the place of each code."""
-        return self._rows if problem.sources.codes is self._codes else rows_of(problem)
+        """Return the classes of the sources, the most frequent first, and the place of each."""
+        return self._rows if problem.sources.classes is self._classes else rows_of(problem)
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """Return a log with a push of every source structure; cached for the next call."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from fuda.compiled import compiled
 from fuda.inference.graph import as_doubles
-from fuda.marginalized.codes import NONE
 from fuda.marginalized.engines.cpu.pairs import Block
 from fuda.marginalized.engines.cpu.push import Targets
+from fuda.marginalized.kernel_classes import NONE
 from fuda.marginalized.problem import Problem, Side
 from fuda.parallel import blocks
 
@@ -65,8 +65,8 @@ class Layout:
             self.block_of[self._placed[first:last]] = block
         if alike is not None:
             self._first, self.block_of = self._first[alike], self.block_of[alike]
-        bounds, empty = (side.offsets, self._first, self.size), problem.codes.counts[1]
-        self.places, *of_places = _spread(*bounds, empty, side.codes, side.twins, as_doubles(side.prior))
+        bounds, empty = (side.offsets, self._first, self.size), problem.kernel_classes.counts[1]
+        self.places, *of_places = _spread(*bounds, empty, side.classes, side.ids, as_doubles(side.prior))
         self.targets = Targets(*of_places)
         self._shaped: dict[int, Any] = {}
 
@@ -99,21 +99,21 @@ class Layout:
 
 @compiled
 def _spread(
-    offsets: Array, first: Array, size: int, empty: int, codes: Array, twins: Array, prior: Array
+    offsets: Array, first: Array, size: int, empty: int, classes: Array, ids: Array, prior: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return the place of each node, and codes, twin numbers and P(σ|t) (L, places) by place.
+    """Return the place of each node, and classes, ids and P(σ|t) (L, places) by place.
 
-    `first` has the first place of each structure, `empty` is the code of empty places.
+    `first` has the first place of each structure, `empty` is the class of empty places.
     """
-    places, share = np.empty(len(codes), dtype=np.int64), np.zeros((prior.shape[1], size))
-    placed_codes, placed_twins = np.full(size, empty, dtype=np.int32), np.full(size, NONE, dtype=np.int32)
+    places, share = np.empty(len(classes), dtype=np.int64), np.zeros((prior.shape[1], size))
+    placed_classes, placed_ids = np.full(size, empty, dtype=np.int32), np.full(size, NONE, dtype=np.int32)
     for i in range(len(first)):
         for t in range(offsets[i], offsets[i + 1]):
             place = first[i] + t - offsets[i]
-            places[t], placed_codes[place], placed_twins[place] = place, codes[t], twins[t]
+            places[t], placed_classes[place], placed_ids[place] = place, classes[t], ids[t]
             for label in range(prior.shape[1]):
                 share[label, place] = prior[t, label]
-    return places, placed_codes, placed_twins, share
+    return places, placed_classes, placed_ids, share
 
 
 def _alike(side: Side, visits: Array) -> Array | None:

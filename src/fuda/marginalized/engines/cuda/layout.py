@@ -16,7 +16,7 @@ WARPS = 32  # most warps of a block
 MAIL = 2 * WARPS  # doubles by which the warps of a belt hand on numbers
 TILE = 2112  # the largest number of places of a tile, except for longer structures
 _NARROW = 1 << 32  # words from this value on need 64 bits
-_TWINS = 2  # is added to twin numbers to make them positive
+_ID_OFFSET = 2  # is added to ids to make them positive
 
 
 class Places:
@@ -173,14 +173,14 @@ def _packed(sizes: Array, warps: int) -> tuple[Array, int, int]:
 
 
 class Words:
-    """How the column of the table and the twin number of a node are one number, its word.
+    """How the column of the table and the id of a node are one number, its word.
 
     Parameters
     ----------
     problem : Problem
         The problem.
     columns : array
-        The codes of targets that have columns.
+        The classes of targets that have columns.
 
     Attributes
     ----------
@@ -192,18 +192,18 @@ class Words:
 
     def __init__(self, problem: Problem, columns: Array) -> None:
         self._columns, self._shift = columns, len(columns).bit_length()
-        twins = max(int(problem.targets.twins.max()), int(problem.sources.twins.max())) + _TWINS
-        self.dtype = np.uint64 if (twins + 1) << self._shift > _NARROW else np.uint32
+        ids = max(int(problem.targets.ids.max()), int(problem.sources.ids.max())) + _ID_OFFSET
+        self.dtype = np.uint64 if (ids + 1) << self._shift > _NARROW else np.uint32
         self.mask = self.dtype((1 << self._shift) - 1)
 
-    def of_targets(self, codes: Array, twins: Array, places: Places | Strips) -> Array:
+    def of_targets(self, classes: Array, ids: Array, places: Places | Strips) -> Array:
         """Return the words of targets by place; empty ones have the last column, of zeros."""
-        columns = np.searchsorted(self._columns, codes)
-        return places.spread(self._shifted(twins) | columns, len(self._columns), self.dtype)
+        columns = np.searchsorted(self._columns, classes)
+        return places.spread(self._shifted(ids) | columns, len(self._columns), self.dtype)
 
-    def of_sources(self, twins: Array, places: Places | Strips) -> Array:
-        """Return the sources' twin numbers by place, as in words; empty places match no word."""
-        return places.spread(self._shifted(twins), np.iinfo(self.dtype).max, self.dtype)
+    def of_sources(self, ids: Array, places: Places | Strips) -> Array:
+        """Return the sources' ids by place, as in words; empty places match no word."""
+        return places.spread(self._shifted(ids), np.iinfo(self.dtype).max, self.dtype)
 
-    def _shifted(self, twins: Array) -> Array:
-        return (twins.astype(np.int64) + _TWINS) << self._shift
+    def _shifted(self, ids: Array) -> Array:
+        return (ids.astype(np.int64) + _ID_OFFSET) << self._shift

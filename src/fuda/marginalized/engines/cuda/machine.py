@@ -125,7 +125,7 @@ class Machine:
         from fuda.marginalized.engines.cuda import kernels, scores
 
         self.problem, self._shared, self._cuda = problem, shared, shared.cuda
-        self._columns = np.unique(problem.targets.codes)
+        self._columns = np.unique(problem.targets.classes)
         self._words = Words(problem, self._columns)
         stride = len(self._columns) + 2 + (0 if problem.mass else problem.label_count)
         self._staged = min(kernels.ROWS, kernels.SHARED // stride)
@@ -181,16 +181,16 @@ class Machine:
         """Allocate the targets on the card, and all sources if they fit."""
         problem, send, target = self.problem, self._cuda.to_device, self.problem.targets
         prior = send(self.places.spread(np.ascontiguousarray(target.prior.T)))
-        words = send(self._words.of_targets(target.codes, target.twins, self.places))
+        words = send(self._words.of_targets(target.classes, target.ids, self.places))
         self._targets = words, prior, prior.reshape(prior.size), send(self._tiles)
         self._buffers: tuple[OnCard, ...] | None = None
         self._last: tuple[Any, ...] = (None,) * 4
         self._work = tuple(self._cuda.device_array(shape) for shape in work)
-        shared, codes = self._shared, problem.sources.codes
-        self._all = self._load(shared.everything, by_frequency(codes)) if self.plan.has_one_load else None
+        shared, classes = self._shared, problem.sources.classes
+        self._all = self._load(shared.everything, by_frequency(classes)) if self.plan.has_one_load else None
 
     def _load(self, part: Part, rows: Array) -> Load:
-        """Return sources on the card, with the rows of some codes."""
+        """Return sources on the card, with the rows of some classes."""
         from fuda.marginalized.engines.cuda import kernels
 
         problem, send, source = self.problem, self._cuda.to_device, self.problem.sources
@@ -200,10 +200,10 @@ class Machine:
             problem.with_labels(source.prior[:1])[0], problem.targets.prior[0], strict=True
         ):
             pair_mass += float(share * prior)  # as `fill_mass` adds
-        of_rows = part.places.spread(values.row_of[source.codes[part.nodes]])
-        twins = self._words.of_sources(source.twins[part.nodes], part.places)
+        of_rows = part.places.spread(values.row_of[source.classes[part.nodes]])
+        ids = self._words.of_sources(source.ids[part.nodes], part.places)
         return Load(
-            kernels.Nodes(send(of_rows), send(twins), part.self_values, part.share),
+            kernels.Nodes(send(of_rows), send(ids), part.self_values, part.share),
             kernels.Values(
                 send(values.table.ravel()), values.table.shape[1], self._staged, self._words.mask,
                 problem.mass, pair_mass,
@@ -211,10 +211,10 @@ class Machine:
         )  # fmt: skip
 
     def _values_of(self, rows: Array) -> Values:
-        """Return the rows of the table for some codes."""
+        """Return the rows of the table for some classes."""
         problem = self.problem
         if self.plan.has_one_load or not self.plan.keeps_table:
-            return values_of(problem.codes, problem.mixing, rows, self._columns)
+            return values_of(problem.kernel_classes, problem.mixing, rows, self._columns)
         row_of = np.zeros_like(self._table.row_of)
         row_of[rows] = np.arange(len(rows))
         return Values(self._table.table[self._table.row_of[rows]], row_of, self._table.column_of)
@@ -222,8 +222,8 @@ class Machine:
     @cached_property
     def _table(self) -> Values:
         """The whole table, which is not on the card."""
-        every = by_frequency(self.problem.sources.codes)
-        return values_of(self.problem.codes, self.problem.mixing, every, self._columns)
+        every = by_frequency(self.problem.sources.classes)
+        return values_of(self.problem.kernel_classes, self.problem.mixing, every, self._columns)
 
     def zeros(self, count: int = 1) -> OnCard:
         """Return scores Q (count, L, places) of 0."""
@@ -252,10 +252,10 @@ class Machine:
             return
         structures, source = self._shared.structures(log), self.problem.sources
         sizes = source.sizes[structures]
-        codes = source.codes[ranges(source.offsets[structures], sizes)]
-        for some in loads(self.plan, codes, sizes):
+        classes = source.classes[ranges(source.offsets[structures], sizes)]
+        for some in loads(self.plan, classes, sizes):
             part = self._shared.part(structures[some])
-            load = self._load(part, by_frequency(source.codes[part.nodes]))
+            load = self._load(part, by_frequency(source.classes[part.nodes]))
             yield load, self._shared.pushes(log, some, part.places.begins)
 
     def synchronize(self) -> None:
@@ -292,9 +292,9 @@ class Machine:
             return self._launched(self._all, scores, visits, examples)
         (order,), source, mistakes = visits, self.problem.sources, []
         sizes, ends = source.sizes[order], np.cumsum(source.sizes[order])
-        codes = source.codes[ranges(source.offsets[order], sizes)]
-        for some in loads(self.plan, codes, sizes):
-            rows = by_frequency(codes[ends[some.start] - sizes[some.start] : ends[some.stop - 1]])
+        classes = source.classes[ranges(source.offsets[order], sizes)]
+        for some in loads(self.plan, classes, sizes):
+            rows = by_frequency(classes[ends[some.start] - sizes[some.start] : ends[some.stop - 1]])
             load = self._load(self._shared.everything, rows)
             mistakes += self._launched(load, scores, [order[some]], examples)
         return [
