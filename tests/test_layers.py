@@ -17,10 +17,10 @@ ROOT = Path(fuda.__file__).parent
 LAYERS = [
     ["errors", "interrupts", "light_estimators", "registry"],
     [
-        *("cluster", "compiled", "estimators", "files", "integer_lanes", "parallel", "progress"),
+        *("cluster", "compiled", "estimators", "files", "simd_integers", "parallel", "progress"),
         *("randomness", "schemes"),
     ],
-    ["checks"],
+    ["checks", "hash_tables"],
     ["features"],
     ["data"],
     ["render", "vectors"],

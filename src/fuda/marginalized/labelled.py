@@ -30,7 +30,7 @@ from numba.extending import overload
 from fuda.checks import is_number
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Links, Span
+from fuda.data.graph import Adjacency, Span
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
@@ -38,13 +38,13 @@ from fuda.errors import DataError, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.numbers import Cells, empty_cells, normal, number, plus, read, times, write
-from fuda.marginalized.recursions import pair
+from fuda.marginalized.recursions import shapes
 from fuda.parallel import Block, blocks, run
 
 Array = np.ndarray
 _BLOCK_NODES = 2048
 _LOG_BASE = 512 * math.log(2)  # the logarithm of the base of scaled numbers
-_SEQUENCE = pair.SHAPES["sequence"]
+_SEQUENCE = shapes.SHAPES["sequence"]
 
 
 def labelled_kernel(
@@ -128,7 +128,7 @@ class Packed(NamedTuple):
     with itself, 0 if the kernel is not normalized.
     """
 
-    links: Links
+    adjacency: Adjacency
     offsets: Array
     types: Array
     first: Array
@@ -160,11 +160,11 @@ class Labelings:
 
     def __init__(self, encoded: Encoded, labels: Array, first: Array, numbering: Numbering) -> None:
         corpus = encoded.corpus
-        self.shape = pair.SHAPES[corpus.shape]
+        self.shape = shapes.SHAPES[corpus.shape]
         self.points = points(encoded, numbering)
         self.owner = np.repeat(np.arange(len(corpus)), np.diff(first))
         sizes = np.diff(corpus.offsets)[self.owner]
-        nodes = corpus.graph.links, corpus.offsets, corpus.types.astype(np.int64)
+        nodes = corpus.graph.adjacency, corpus.offsets, corpus.types.astype(np.int64)
         starts, log_norms = np.cumsum(sizes) - sizes, np.zeros(len(sizes))
         self.packed = Packed(*nodes, first, self.owner, starts, labels, log_norms)
 
@@ -255,7 +255,7 @@ class Similarity:
     def _workspace(self, a: Labelings, weight: Array, longest: int) -> Workspace:
         """Allocate arrays for comparisons with structures of up to `longest` nodes."""
         size, largest = len(weight), float(np.abs(weight).max()) * float(np.abs(self.label_gram).max())
-        safe = pair.plain_is_safe(a.shape, size, longest, 0.0, largest, largest)
+        safe = shapes.plain_is_safe(a.shape, size, longest, 0.0, largest, largest)
         new, to_label = np.empty((2, size, longest)), np.empty((len(self.label_gram), longest))
         down, sums = empty_cells(not safe, size, longest), empty_cells(not safe, 1, longest)
         return Workspace(self.label_gram, new[0], new[1], to_label, down, sums)
@@ -327,7 +327,7 @@ def _compare(
     if shape == _SEQUENCE:
         total = _runs(size_a, size_b, work.k, work.down)
     else:
-        trees = Span(a.links, begin_a, end_a), Span(b.links, begin_b, end_b)
+        trees = Span(a.adjacency, begin_a, end_a), Span(b.adjacency, begin_b, end_b)
         total = _subtrees(trees[0], trees[1], work.k, work.down, work.sums)
     return times(total, normal(1.0, 0))
 
@@ -376,7 +376,7 @@ def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
     """Return Σ K(τ,t) of two trees from k(τ,t), a number of the kind of `down`."""
     total = number(0.0, down)
     for step in range(a.end - 1, a.begin - 1, -1):
-        node = a.links.order[step]
+        node = a.adjacency.order[step]
         i = node - a.begin
         for j in range(b.end - b.begin):
             below = _matchings(a, node, b, b.begin + j, down, sums)
@@ -393,7 +393,7 @@ def _matchings(a: Span, node_a: int, b: Span, node_b: int, down: Cells, sums: Ce
     For each child of the first node, either it is matched or not (row 0 of `sums` is S(v,·)):
     S(v,w) = S(v−1,w) + M(v,w) with M(v,w) = M(v,w−1) + K(v,w) S(v−1,w−1) and S(0,·) = S(·,0) = 1.
     """
-    one, of_a, of_b = number(1.0, down), a.links.children, b.links.children
+    one, of_a, of_b = number(1.0, down), a.adjacency.children, b.adjacency.children
     first, count = of_b.indptr[node_b], of_b.indptr[node_b + 1] - of_b.indptr[node_b]
     for w in range(count):
         write(sums, (0, w), one)

@@ -6,8 +6,8 @@ paths      directed paths, from a node down to another
 lines      paths between any two nodes: up to a common ancestor, and down
 =========  ============================================================================
 
-Each of them is also there with *sides*, ``"sided-lines"`` for instance: a child before its parent
-then matches a child before its parent only, in the order in which nodes are numbered (see
+Each of them also exists in a form with *sides*, such as ``"sided-lines"``, in which a child before
+its parent matches a child before its parent only, in the order in which nodes are numbered (see
 `fuda.marginalized.recursions.sides`). The parts of a sequence are runs. On a chain all
 are the same.
 """
@@ -20,12 +20,12 @@ import numpy as np
 
 from fuda.data.corpus import Corpus
 from fuda.errors import DataError, short
-from fuda.marginalized.recursions.pair import DAG, LINES, SHAPES, SIDED, TREE
+from fuda.marginalized.recursions.shapes import DAG, LINES, SHAPES, SIDED, TREE
 
 RUNS = "runs"
 _SIDED = "sided-"
 _PLAIN = {"lines": LINES, "paths": DAG, "subtrees": TREE}
-PARTS = {_SIDED + name: code + SIDED for name, code in _PLAIN.items()} | _PLAIN
+PARTS = {_SIDED + name: shape + SIDED for name, shape in _PLAIN.items()} | _PLAIN
 _OF_DAGS = ("sided-paths", "paths")
 _USUAL = {"sequence": RUNS, "tree": "subtrees", "dag": "paths"}
 

@@ -22,13 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Graph, Links
+from fuda.data.graph import Adjacency, Graph
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Observed, Points
 from fuda.marginalized.kernel_classes import APART, Columns, KernelClasses, Types
 from fuda.marginalized.parts import shape_of_features
 from fuda.marginalized.priors import Prior
-from fuda.marginalized.recursions import pair
+from fuda.marginalized.recursions import shapes
 
 Array = np.ndarray
 _FREQUENT_ONE_IN = 600  # a type is frequent if it occurs more often than once in so many source nodes
@@ -133,9 +133,9 @@ class Side(NamedTuple):
     graph: Graph
 
     @property
-    def links(self) -> Links:
+    def adjacency(self) -> Adjacency:
         """The edges, as arguments of compiled functions."""
-        return self.graph.links
+        return self.graph.adjacency
 
     @property
     def sizes(self) -> Array:
@@ -283,7 +283,7 @@ class Sources:
             for source_bound, target_bound in bounds
         )
         longest = self._longest, int(targets.sizes.max())
-        return bool(pair.plain_is_safe(shape, *longest, settings.gap, weight, product))
+        return bool(shapes.plain_is_safe(shape, *longest, settings.gap, weight, product))
 
     @cached_property
     def _longest(self) -> int:

@@ -26,7 +26,7 @@ from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.log import Log
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem, Side
-from fuda.marginalized.recursions.pair import SHAPES
+from fuda.marginalized.recursions.shapes import SHAPES
 from fuda.parallel import blocks
 
 Array = np.ndarray

@@ -33,7 +33,7 @@ from fuda.marginalized.engines.values import Values, by_frequency, rows_of, valu
 from fuda.marginalized.numbers import Numbers, empty_cells
 from fuda.marginalized.problem import Problem
 from fuda.marginalized.products import fill
-from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.recursions import chain_prior, shapes
 from fuda.marginalized.recursions.chain_prior import Steps
 from fuda.parallel import blocks, run
 
@@ -44,9 +44,9 @@ _MIN_GROUP_PUSHES = 64  # with at least so many pending pushes, a whole group is
 _COUNT_BYTES = 1 << 25
 _TABLE_ENTRIES = 1 << 25  # entries of a table of kernel values computed for a group
 _BY_FEATURES: dict[int, tuple[Any, Any]] = {
-    pair.TREE: (families, trees),
-    pair.DAG: (edges, graphs),
-    pair.LINES: (families, lines),
+    shapes.TREE: (families, trees),
+    shapes.DAG: (edges, graphs),
+    shapes.LINES: (families, lines),
 }
 
 
@@ -203,9 +203,9 @@ class CpuEngine(OnlineEngine):
             target_steps = Steps(*problem.targets.transitions, b.start, b.stop)
             chain_prior.fill_diagonal(source_steps, target_steps, weight, kappa, work)
             return Numbers.of(kappa)
-        here = Span(problem.sources.links, a.start, a.stop)
-        there = Span(problem.targets.links, b.start, b.stop)
-        pair.fill(problem.shape, here, there, weight, mass, problem.gap, kappa, work)
+        here = Span(problem.sources.adjacency, a.start, a.stop)
+        there = Span(problem.targets.adjacency, b.start, b.stop)
+        shapes.fill(problem.shape, here, there, weight, mass, problem.gap, kappa, work)
         return Numbers.of(kappa).map(lambda x: x[:, :, None])
 
     def matrices(self, source: int, target: int) -> tuple[Array, Array]:
@@ -287,9 +287,11 @@ class CpuEngine(OnlineEngine):
         """Add pushes first … last−1 to one block."""
         problem, layout, scores = self.problem, self._layout, self._scores.cells
         if not problem.is_scaled and problem.shape:
-            make, add = _BY_FEATURES[problem.shape % pair.SIDED]
-            shaped = layout.shaped(block, partial(make, problem.targets.links, problem.shape >= pair.SIDED))
-            add(shaped, problem.sources.links, task, first, last, problem.mass, scores)
+            make, add = _BY_FEATURES[problem.shape % shapes.SIDED]
+            make = partial(make, problem.targets.adjacency, problem.shape >= shapes.SIDED)
+            add(
+                layout.shaped(block, make), problem.sources.adjacency, task, first, last, problem.mass, scores
+            )
             return
         if not problem.is_scaled and not problem.gap and not problem.is_chain_prior:
             runs(*layout.span(block), task, first, last, problem.mass, scores)
@@ -301,8 +303,8 @@ class CpuEngine(OnlineEngine):
             transitions = problem.sources.transitions, problem.targets.transitions
             pairs.chains(structures, transitions, task, first, last, workspace, scores)
             return
-        links = problem.sources.links, problem.targets.links
-        pairs.pairs(problem.shape, problem.gap, structures, links, task, first, last, workspace, scores)
+        adjacency = problem.sources.adjacency, problem.targets.adjacency
+        pairs.pairs(problem.shape, problem.gap, structures, adjacency, task, first, last, workspace, scores)
 
     def _stretches(self, block: int, task: Task) -> list[tuple[int, int]]:
         """Return the pending pushes of a block, in stretches whose counts fit into a table."""
@@ -318,7 +320,7 @@ class CpuEngine(OnlineEngine):
         """Allocate the work arrays of two structures of up to these sizes."""
         self._check_memory(size_a, size_b)
         is_scaled, labels = self.problem.is_scaled, self.problem.label_count
-        work: Any = pair.workspace(is_scaled, size_a, size_b)
+        work: Any = shapes.workspace(is_scaled, size_a, size_b)
         kappa = empty_cells(is_scaled, size_a, size_b)
         if self.problem.is_chain_prior:
             kappa = empty_cells(is_scaled, size_a, size_b, labels)

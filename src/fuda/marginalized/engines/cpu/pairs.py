@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fuda.compiled import compiled
-from fuda.data.graph import Links, Span
+from fuda.data.graph import Adjacency, Span
 from fuda.marginalized.engines.cpu.push import Task, counted
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
-from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.recursions import chain_prior, shapes
 from fuda.marginalized.recursions.chain_prior import Steps
 
 
@@ -34,14 +34,14 @@ def pairs(
     shape: int,
     gap: float,
     block: Block,
-    links: tuple[Links, Links],
+    adjacency: tuple[Adjacency, Adjacency],
     task: Task,
     first: int,
     last: int,
     workspace: Workspace,
     scores: Cells,
 ) -> None:
-    """Add pushes first … last−1 to the scores of a block; `links` are of sources and targets."""
+    """Add pushes first … last−1 to the scores of a block; `adjacency` is that of both sides."""
     weight, mass, kappa, work = workspace
     task, pushes = counted(task, classes_of(block, task), first, last), task.pushes
     for p in range(first, last):
@@ -50,8 +50,8 @@ def pairs(
             place, begin, end = block.places[j], block.begins[j], block.ends[j]
             fill_weight(start, stop, place, end - begin, task, weight)
             fill_mass(start, stop, place, end - begin, task, mass)
-            a, b = Span(links[0], start, stop), Span(links[1], begin, end)
-            pair.fill(shape, a, b, weight, mass, gap, kappa, work)
+            a, b = Span(adjacency[0], start, stop), Span(adjacency[1], begin, end)
+            shapes.fill(shape, a, b, weight, mass, gap, kappa, work)
             for m in range(pushes.firsts[p], pushes.firsts[p + 1]):
                 i = pushes.marked[m] - start
                 for label in range(pushes.gamma.shape[1]):

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.compiled import compiled
+from fuda.hash_tables import FREE, slot_of
 from fuda.marginalized.engines.log import Pushes
 from fuda.marginalized.engines.values import Values
 from fuda.marginalized.kernel_classes import APART, NONE
@@ -187,18 +188,15 @@ def _few_masses(
 
 @compiled
 def places_by_id(ids: Array) -> Lists:
-    """Return the places of each id.
-
-    A hash table instead of a sorted array, since lookups are in the inner loop.
-    """
+    """Return the places of each id, by a hash table, since lookups are in the inner loop."""
     capacity = 64
     while capacity < 2 * len(ids):
         capacity *= 2
-    keys, heads = np.full(capacity, NONE, dtype=np.int64), np.full(capacity, -1, dtype=np.int64)
+    keys, heads = np.full(capacity, FREE, dtype=np.int64), np.full(capacity, -1, dtype=np.int64)
     others = np.full(len(ids), -1, dtype=np.int64)
     for t in range(len(ids)):
         if ids[t] != NONE:
-            at = _slot(ids[t], keys)
+            at = slot_of(keys, ids[t])
             keys[at] = ids[t]
             others[t] = heads[at]
             heads[at] = t
@@ -206,19 +204,10 @@ def places_by_id(ids: Array) -> Lists:
 
 
 @compiled
-def _slot(id_: int, keys: Array) -> int:
-    """Return the slot of an id in a hash table, or a free one."""
-    at = (id_ * 40503) & (len(keys) - 1)
-    while keys[at] != id_ and keys[at] != NONE:
-        at = (at + 1) & (len(keys) - 1)
-    return at
-
-
-@compiled
 def first_place(id_: int, lists: Lists) -> int:
     """Return the first place of an id, −1 if there is none."""
     keys, heads, _ = lists
-    return -1 if id_ == APART else heads[_slot(id_, keys)]
+    return -1 if id_ == APART else heads[slot_of(keys, id_)]
 
 
 class Block(NamedTuple):

@@ -20,7 +20,7 @@ from fuda.marginalized.engines.log import Log
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
-from fuda.marginalized.recursions.pair import SHAPES
+from fuda.marginalized.recursions.shapes import SHAPES
 
 Array = np.ndarray
 

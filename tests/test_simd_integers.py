@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda.compiled import compiled
-from fuda.integer_lanes import WIDTH, larger, load, minus, plus, spread, store, table, without
+from fuda.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
 
 NUMBERS = st.integers(-(2**31), 2**31 - 1)
 
@@ -24,7 +24,7 @@ def _compute(given, row, column, number, results):
 
 @given(st.data(), st.integers(1, 3 * WIDTH), NUMBERS)
 def test_lanes_compute_what_numpy_does(data, columns, number):
-    given, results = table(3, columns), table(5, columns)
+    given, results = zeros(3, columns), zeros(5, columns)
     given[:] = np.array(data.draw(st.lists(NUMBERS, min_size=given.size, max_size=given.size))).reshape(
         given.shape
     )
@@ -37,7 +37,7 @@ def test_lanes_compute_what_numpy_does(data, columns, number):
 
 @given(st.integers(1, 5), st.integers(1, 100))
 def test_rows_of_lanes_begin_with_lines_of_the_cache(rows, columns):
-    found = table(rows, columns)
+    found = zeros(rows, columns)
     assert found.shape == (rows, -(-columns // WIDTH) * WIDTH)
     assert found.flags.c_contiguous
     assert found.dtype == np.int32
