@@ -16,7 +16,7 @@ from numba import njit
 
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Problem, TreeTask
+from fuda.inference.graph import ScoredGraph, TreeTask
 from fuda.inference.sum_product import log_up
 from fuda.parallel import Block, run
 
@@ -64,23 +64,23 @@ def sample(
     >>> bool((draws[:, 0] == draws[:, 1]).all()), 400 < int(draws[:, 0].sum()) < 600
     (True, True)
     """
-    problem = Problem(graph, scores, transitions)
+    scored = ScoredGraph(graph, scores, transitions)
     if size < 0:
         raise DataError(f"size={size}: the number of samples cannot be negative")
     labels = np.empty((size, graph.node_count), dtype=np.int32)
     uniforms = np.random.default_rng(seed).random((size, graph.node_count))
 
     def solve(block: Block) -> None:
-        problem.check(block)
+        scored.check(block)
         for structure in range(*block):
-            tree = problem.tree(structure)
+            tree = scored.tree(structure)
             nodes = graph.nodes((structure, structure + 1))
-            log_inside = problem.scores[nodes].copy()
+            log_inside = scored.scores[nodes].copy()
             total = log_up(tree, log_inside)
-            problem.check_possible((structure, structure + 1), np.array([total]))
+            scored.check_possible((structure, structure + 1), np.array([total]))
             _down(tree, log_inside, uniforms[:, nodes], labels)
 
-    run(solve, problem.blocks(), n_jobs)
+    run(solve, scored.blocks(), n_jobs)
     return labels
 
 
@@ -91,23 +91,23 @@ def score_labelings(graph: Graph, scores: Array, transitions: Array, labels: Arr
     >>> score_labelings(Graph([0, 2]), scores, transitions, [0, 1]).tolist()
     [3.5]
     """
-    problem = Problem(graph, scores, transitions)
+    scored = ScoredGraph(graph, scores, transitions)
     labels = np.asarray(labels)
     if labels.shape != (graph.node_count,) or labels.dtype.kind not in "iu":
         raise DataError(f"labels need one integer a node, {graph.node_count} in all")
-    bad = (labels < 0) | (labels >= problem.label_count)
+    bad = (labels < 0) | (labels >= scored.label_count)
     if bad.any():
         node = int(bad.argmax())
         raise DataError(
             f"{graph.place(node)}: there is no label {labels[node]}; "
-            f"labels go from 0 to {problem.label_count - 1}"
+            f"labels go from 0 to {scored.label_count - 1}"
         )
     if len(graph) == 0:
         return np.zeros(0)
-    for block in problem.blocks():
-        problem.check(block)
-    total = problem.scores[np.arange(graph.node_count), labels]
+    for block in scored.blocks():
+        scored.check(block)
+    total = scored.scores[np.arange(graph.node_count), labels]
     children = np.flatnonzero(graph.heads >= 0)
-    matrix = 0 if problem.shared else children
-    total[children] += problem.matrices[matrix, labels[graph.heads[children]], labels[children]]
+    matrix = 0 if scored.shared else children
+    total[children] += scored.matrices[matrix, labels[graph.heads[children]], labels[children]]
     return np.add.reduceat(total, graph.offsets[:-1])

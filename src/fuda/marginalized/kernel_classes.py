@@ -240,7 +240,7 @@ class KernelClasses:
         self.all_values[new, new] = self.self_values[frequent]
 
 
-class Columns:
+class CachedColumns:
     """Kernel values of single observations with the sources, kept for targets that recur.
 
     Parameters

@@ -25,7 +25,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.graph import Adjacency, Graph
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Observed, Points
-from fuda.marginalized.kernel_classes import APART, Columns, KernelClasses, Types
+from fuda.marginalized.kernel_classes import APART, CachedColumns, KernelClasses, Types
 from fuda.marginalized.parts import shape_of_features
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.recursions import shapes
@@ -296,9 +296,9 @@ class Sources:
         return KernelClasses(self.types, self.types, self._frequent, self._n_jobs)
 
     @cached_property
-    def _columns(self) -> Columns:
+    def _columns(self) -> CachedColumns:
         """Kernel values of targets, by observation."""
-        return Columns(self.types)
+        return CachedColumns(self.types)
 
     @cached_property
     def _frequent(self) -> Array:

@@ -29,11 +29,11 @@ from fuda.data.graph import Array
 from fuda.inference.higher_order import Shape
 from fuda.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
 from fuda.training.perceptron import (
-    Examples,
     PackedFeatures,
     Pass,
     Primal,
     State,
+    TrainingExamples,
     count_mistakes,
 )
 
@@ -159,12 +159,8 @@ def _correct(
 ) -> int:  # fmt: skip
     """Correct the mistakes of one structure; the largest magnitude of what is new in `whole`."""
     bounds, rows = lists
-    weights, starts, pairs, amount = (
-        whole.weights,
-        whole.starts,
-        whole.pairs,
-        eta * (whole.tie_breaks[0, 0] + 1),
-    )
+    weights, starts, pairs = whole.weights, whole.starts, whole.pairs
+    amount = eta * (whole.tie_breaks[0, 0] + 1)
     _, late_nodes, short, late_short, full, late_full, steps, _ = state
     parents, most = shape[1], 0
     for j in range(len(target)):
@@ -195,7 +191,7 @@ def _correct(
 @compiled
 def _whole_pass(
     structures: Array,
-    examples: Examples,
+    examples: TrainingExamples,
     lists: _Lists,
     whole: _Whole,
     state: State,
@@ -233,7 +229,7 @@ class WholePrimal(Primal):
     ----------
     encoded : Encoded
         The training corpus.
-    examples : Examples
+    examples : TrainingExamples
         Its structures, labels and weights.
     state : State
         Where to start from; changed in place.
@@ -241,7 +237,7 @@ class WholePrimal(Primal):
 
     _newer: _Whole | None = None  # what W is to be computed from when it is asked for
 
-    def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
+    def __init__(self, encoded: Encoded, examples: TrainingExamples, state: State) -> None:
         super().__init__(encoded, examples, state)
         self._whole: _Whole | None = None
         self._can_be_whole = examples.order == 1 and bool((self.features.values == 1).all())
@@ -297,7 +293,7 @@ class WholePrimal(Primal):
         return _Whole.of(state, int(np.diff(self.examples.offsets).max()))
 
 
-def _limit(lists: _Lists, examples: Examples) -> int:
+def _limit(lists: _Lists, examples: TrainingExamples) -> int:
     """M: what one more structure adds fits into 32 bits too."""
     unit, parents = _unit(examples.label_count), examples.shape[1]
     features = int(np.diff(lists.bounds).max(initial=1))

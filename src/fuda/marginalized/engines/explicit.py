@@ -33,7 +33,7 @@ from fuda.marginalized.recursions.shapes import LINES, SIDED, TREE
 
 Array = np.ndarray
 Nodes = tuple[int, ...]
-Part = tuple[Hashable, float]  # an observation feature, perhaps with a label, and its value
+FeatureOfNode = tuple[Hashable, float]  # an observation feature, perhaps with a label, and its value
 Feature = tuple[Hashable, ...]  # a shape, and what each node has
 
 
@@ -132,11 +132,11 @@ class _Substructures:
                 )
         return features
 
-    def _observed(self, node: int) -> list[Part]:
+    def _observed(self, node: int) -> list[FeatureOfNode]:
         """Return ψ of a node."""
         return self._types[self.side.types[node]]
 
-    def _labelled(self, node: int) -> list[Part]:
+    def _labelled(self, node: int) -> list[FeatureOfNode]:
         """Return ψ ⊗ P of a node: observation features with labels."""
         prior = [(label, p) for label, p in enumerate(self.side.prior[node].tolist()) if p]
         return [((r, label), value * p) for r, value in self._observed(node) for label, p in prior]

@@ -20,7 +20,7 @@ from fuda.data.graph import Span
 from fuda.errors import DataError
 from fuda.marginalized.engines.cpu import pairs
 from fuda.marginalized.engines.cpu.graphs import edges, graphs
-from fuda.marginalized.engines.cpu.layout import Layout
+from fuda.marginalized.engines.cpu.layout import BlockLayout
 from fuda.marginalized.engines.cpu.lines import lines
 from fuda.marginalized.engines.cpu.pairs import Workspace
 from fuda.marginalized.engines.cpu.push import Sources, Task
@@ -78,7 +78,7 @@ class CpuEngine(OnlineEngine):
             columns = np.flatnonzero(np.bincount(problem.targets.classes))
             rows, row_of = self._prepared.rows_of(problem)
             self._values = values_of(problem.kernel_classes, problem.mixing, rows, columns, row_of)
-        self._layout = Layout(problem, np.arange(len(problem.targets.offsets) - 1))
+        self._layout = BlockLayout(problem, np.arange(len(problem.targets.offsets) - 1))
         self._start(Log(problem.label_count))
 
     def for_targets(self, problem: Problem) -> CpuEngine:
@@ -103,7 +103,7 @@ class CpuEngine(OnlineEngine):
             return
         self._update_all()
         before = self._scores[:, self._layout.places]
-        self._layout = Layout(self.problem, visits)
+        self._layout = BlockLayout(self.problem, visits)
         self._start(self._log)
         self._done[:] = self._log.count
         self._scores[:, self._layout.places] = before
@@ -120,7 +120,7 @@ class CpuEngine(OnlineEngine):
     @staticmethod
     def state_with(problem: Problem, visits: Array, sums: Numbers) -> dict[str, Array]:
         """Return the state of an engine that has Q (L, N) of all nodes, and no pending pushes."""
-        layout, labels = Layout(problem, visits), problem.label_count
+        layout, labels = BlockLayout(problem, visits), problem.label_count
         scores = Numbers.zeros(problem.is_scaled, labels, layout.size)
         scores[:, layout.places] = sums
         spans, marked, gamma = Log(labels).since(0)
@@ -142,7 +142,7 @@ class CpuEngine(OnlineEngine):
         if not np.array_equal(np.sort(visits), np.arange(len(visits))):
             raise DataError("its array 'visits' is not an order of the structures")
         check_pushes(arrays["spans"], arrays["marked"], self.problem.sources.offsets)
-        self._layout = Layout(self.problem, visits.copy())
+        self._layout = BlockLayout(self.problem, visits.copy())
         self._start(Log.restored(*(arrays[name].copy() for name in ("spans", "marked", "gamma"))))
         done = arrays["done"]
         if done.shape != self._done.shape or done.min(initial=0) < 0 or done.max(initial=0) > count:
@@ -289,9 +289,8 @@ class CpuEngine(OnlineEngine):
         if not problem.is_scaled and problem.shape:
             make, add = _BY_FEATURES[problem.shape % shapes.SIDED]
             make = partial(make, problem.targets.adjacency, problem.shape >= shapes.SIDED)
-            add(
-                layout.shaped(block, make), problem.sources.adjacency, task, first, last, problem.mass, scores
-            )
+            shaped = layout.shaped(block, make)
+            add(shaped, problem.sources.adjacency, task, first, last, problem.mass, scores)
             return
         if not problem.is_scaled and not problem.gap and not problem.is_chain_prior:
             runs(*layout.span(block), task, first, last, problem.mass, scores)

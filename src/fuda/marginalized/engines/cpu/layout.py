@@ -19,7 +19,7 @@ Array = np.ndarray
 _BLOCK = 1024  # nodes per block, whose rows should fit into the cache of a core
 
 
-class Layout:
+class BlockLayout:
     """Target structures in blocks, with an empty place before each structure and at the end.
 
     Structures of one node that have the same scores share a place where they are most of the

@@ -57,7 +57,7 @@ class Targets(NamedTuple):
     share: Array
 
 
-class Columns(NamedTuple):
+class TargetColumns(NamedTuple):
     """The columns of places in the table or in counts, and the places of their norms in levels."""
 
     numbers: Array
@@ -102,11 +102,11 @@ def counted(task: Task, classes: Array, first: int, last: int) -> Task:
 
 
 @compiled
-def columns_of(classes: Array, count: int, values: Values) -> Columns:
+def columns_of(classes: Array, count: int, values: Values) -> TargetColumns:
     """Return the columns of target classes; further places, up to a count, are empty."""
     norms, empty = values.products.column_norms, len(values.column_of) - 1
     # Unsigned, which avoids tests of the sign where they are indices.
-    columns = Columns(np.empty(count, np.uint32), np.zeros(count, np.uint32))
+    columns = TargetColumns(np.empty(count, np.uint32), np.zeros(count, np.uint32))
     columns.numbers[len(classes) :] = values.column_of[empty]
     for t in range(len(classes)):
         columns.numbers[t] = values.column_of[classes[t]]
@@ -215,7 +215,7 @@ class Block(NamedTuple):
 
     places: Array
     values: Values
-    columns: Columns
+    columns: TargetColumns
     lists: Lists
     share: Array
 

@@ -32,10 +32,10 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import (
     NODES,
-    Columns,
     Lists,
     Pushes,
     Sources,
+    TargetColumns,
     Task,
     Values,
     columns_of,
@@ -103,7 +103,7 @@ class Buffers(NamedTuple):
 
     Attributes
     ----------
-    columns : Columns
+    columns : TargetColumns
         The column of the values of each place.
     weights, gathered : arrays
         Rows of k (or of weights, if masses differ) with edges, those of frequent classes first,
@@ -116,7 +116,7 @@ class Buffers(NamedTuple):
         The places of each id.
     """
 
-    columns: Columns
+    columns: TargetColumns
     weights: Array
     gathered: Array
     products: Array

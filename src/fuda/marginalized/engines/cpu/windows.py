@@ -50,7 +50,7 @@ class Windows(NamedTuple):
     ids: Array
 
 
-class Positions(NamedTuple):
+class WindowPositions(NamedTuple):
     """Support positions.
 
     Attributes
@@ -123,7 +123,7 @@ class WindowSupport:
         self_values = np.zeros(int(side.ids.max(initial=-1)) + 1)
         self_values[side.ids[side.ids >= 0]] = mass * problem.self_values[side.ids >= 0]
         gamma = problem.gamma(alpha[nodes], nodes) / mass
-        self.positions = Positions(classes, ids, self_values, gamma, *_index(ids, len(self_values)))
+        self.positions = WindowPositions(classes, ids, self_values, gamma, *_index(ids, len(self_values)))
         self.stages = [_merged(self.positions, reach, self._count) for reach in REACHES]
 
     def suits(self, problem: Problem, alpha: Array) -> bool:
@@ -194,7 +194,7 @@ def _parts(count: int) -> list[tuple[int, int]]:
     return blocks(np.arange(count + 1), _BLOCK)
 
 
-def _merged(positions: Positions, reach: int, count: int) -> Merged:
+def _merged(positions: WindowPositions, reach: int, count: int) -> Merged:
     """Merge positions with equal classes up to a reach, of `count` classes and one outside."""
     classes = np.ascontiguousarray(positions.classes[:, _REACH - reach : _REACH + reach + 1])
     order, begins = _distinct(classes, count + 1)
@@ -367,7 +367,7 @@ def _add(amounts: Array, places: Array, n: int, kappas: Array, sums: Array, firs
 
 @compiled
 def add_equal(
-    targets: Windows, at: Array, table: Array, support: Positions, reach: int, scores: Array
+    targets: Windows, at: Array, table: Array, support: WindowPositions, reach: int, scores: Array
 ) -> None:
     """Add to scores (n, L) of the targets `at` what pairs with equal observations differ by.
 

@@ -108,7 +108,7 @@ class Strips:
 
     def __init__(self, sizes: Array, warps: int) -> None:
         self._sizes, self._offsets = sizes, np.append(0, np.cumsum(sizes))
-        self.begins, self.belts, self.strips = _packed(sizes, warps)
+        self.begins, self.belts, self.strips = _arranged(sizes, warps)
         self.size = self.strips * STRIP
         positions = ranges(self.begins, sizes)
         within = positions % STRIP
@@ -137,7 +137,7 @@ def fit_belts(sizes: Array, warps: int) -> bool:
     return int(sizes.max()) <= warps * STRIP - 2
 
 
-def _packed(sizes: Array, warps: int) -> tuple[Array, int, int]:
+def _arranged(sizes: Array, warps: int) -> tuple[Array, int, int]:
     """Return the first position of each structure, and the numbers of belts and strips.
 
     What is left of a belt or strip goes to the largest structure that fits.

@@ -30,7 +30,7 @@ _MIN_STAGED_ROWS = 8
 _LAUNCH_CELLS = 2e12
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """Some source structures on the card: nodes and places; by place self values and shares."""
 
     nodes: Array
@@ -48,17 +48,17 @@ class Shared:
         self._log: tuple[Array | None, Log] = None, Log(problem.label_count)
         self._sent: tuple[Log | None, Any] = None, None
 
-    def part(self, structures: Array) -> Part:
+    def part(self, structures: Array) -> SourcePart:
         """Return some structures."""
         problem, source = self._problem, self._problem.sources
         nodes = ranges(source.offsets[structures], source.sizes[structures])
         places = Places(source.sizes[structures], self.longest)
         share = np.ascontiguousarray(problem.with_labels(source.prior[nodes]).T)
         on_card = (self.cuda.to_device(places.spread(array)) for array in (problem.self_values[nodes], share))
-        return Part(nodes, places, *on_card)
+        return SourcePart(nodes, places, *on_card)
 
     @cached_property
-    def everything(self) -> Part:
+    def everything(self) -> SourcePart:
         """All structures."""
         return self.part(np.arange(len(self._problem.sources.sizes)))
 
@@ -189,7 +189,7 @@ class Machine:
         shared, classes = self._shared, problem.sources.classes
         self._all = self._load(shared.everything, by_frequency(classes)) if self.plan.has_one_load else None
 
-    def _load(self, part: Part, rows: Array) -> Load:
+    def _load(self, part: SourcePart, rows: Array) -> Load:
         """Return sources on the card, with the rows of some classes."""
         from fuda.marginalized.engines.cuda import kernels
 
