@@ -101,7 +101,8 @@ def marginalized_kernel(
     """
     encoded = WindowEncoder(features, 0).fit(as_structures([a, b]))
     corpus = encoded.corpus
-    _check_numbers(mixing, gap, corpus.shape)
+    check_mixing(mixing)
+    check_gap(gap, corpus.shape)
     shape = shape_of_features(corpus.shape, parts)
     mixing, gap = float(mixing), float(gap)
     k_x = as_kernel(kernel)
@@ -161,14 +162,21 @@ def label_gram(label_kernel: Any, label_count: int) -> Array:
     return np.array(k_y.gram(labels, labels))  # a copy, since it may be read-only
 
 
-def _check_numbers(mixing: Any, gap: Any, shape: str) -> None:
-    """Raise DataError if c or g is out of range."""
-    if not is_number(mixing, *MIXING):
-        raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-150 to 1e150)")
+def check_mixing(mixing: Any, bounds: tuple[float, float] = MIXING, otherwise: str = "") -> None:
+    """Raise DataError if c is out of bounds; `otherwise` says what else the parameter may be."""
+    if not is_number(mixing, *bounds):
+        between = "from {:g} to {:g}".format(*bounds)
+        raise DataError(f"mixing={short(mixing)}: give c, a number above 0 ({between}){otherwise}")
+
+
+def check_gap(gap: Any, shape: str = "sequence") -> None:
+    """Raise DataError if g is out of range, or not 0 for structures without gaps."""
     if not is_number(gap, 0, 1):
-        raise DataError(f"gap={short(gap)}: give a number from 0 (no gaps) to 1 (gaps at no price)")
-    if gap > 0.0 and shape != "sequence":
-        raise DataError(f"gap={gap:g}: only sequences have gaps, but these are {shape}s; leave gap at 0")
+        raise DataError(f"gap={short(gap)}: give a number from 0 (no gaps) to 1 (gaps cost nothing)")
+    if gap and shape != "sequence":
+        raise DataError(
+            f"gap={gap:g}: only sequences have gaps, but structure 0 is a {shape}; leave gap at 0"
+        )
 
 
 def _weight(k_x: Kernel, mixing: float, encoded: Encoded) -> Array:

@@ -27,7 +27,6 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fuda.checks import is_number
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Adjacency, Span
@@ -37,11 +36,13 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
+from fuda.marginalized.kernel import check_mixing
 from fuda.marginalized.numbers import Cells, empty_cells, normal, number, plus, read, times, write
 from fuda.marginalized.recursions import shapes
 from fuda.parallel import Block, blocks, run
 
 Array = np.ndarray
+LABELLED_MIXING = 1e-75, 1e75  # the smallest and largest c
 _BLOCK_NODES = 2048
 _LOG_BASE = 512 * math.log(2)  # the logarithm of the base of scaled numbers
 _SEQUENCE = shapes.SHAPES["sequence"]
@@ -114,13 +115,7 @@ def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
     return k_y.gram(label_points, label_points)
 
 
-def check_mixing(mixing: Any) -> None:
-    """Raise DataError if c is out of range."""
-    if not is_number(mixing, 1e-75, 1e75):
-        raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-75 to 1e75)")
-
-
-class Packed(NamedTuple):
+class PackedLabelings(NamedTuple):
     """Labelings as arguments of compiled functions.
 
     Structure i has the labelings first[i] … first[i+1]−1; labeling c is of structure owner[c],
@@ -146,7 +141,7 @@ class Labelings:
     encoded : Encoded
         The structures.
     labels, first : arrays
-        The labelings, in the layout of `Packed`.
+        The labelings, in the layout of `PackedLabelings`.
     numbering : Numbering
         The numbers of distinct observations.
 
@@ -154,7 +149,7 @@ class Labelings:
     ----------
     owner : array (m,)
         The structure of each labeling.
-    packed : Packed
+    packed : PackedLabelings
         The labelings.
     """
 
@@ -166,7 +161,7 @@ class Labelings:
         sizes = np.diff(corpus.offsets)[self.owner]
         nodes = corpus.graph.adjacency, corpus.offsets, corpus.types.astype(np.int64)
         starts, log_norms = np.cumsum(sizes) - sizes, np.zeros(len(sizes))
-        self.packed = Packed(*nodes, first, self.owner, starts, labels, log_norms)
+        self.packed = PackedLabelings(*nodes, first, self.owner, starts, labels, log_norms)
 
     def types_of(self, structure: int) -> Array:
         """Return the types of the nodes of a structure."""
@@ -201,7 +196,7 @@ class Similarity:
         numbering: Numbering,
         n_jobs: int | None = None,
     ) -> None:
-        check_mixing(mixing)
+        check_mixing(mixing, LABELLED_MIXING)
         self.kernel, self.label_gram, self.mixing = (
             kernel,
             np.require(label_gram, np.float64, ["C", "A", "W"]),
@@ -210,7 +205,7 @@ class Similarity:
         self.normalized, self.numbering, self.n_jobs = normalized, numbering, n_jobs
 
     def prepare(self, encoded: Encoded, labels: Array, first: Array) -> Labelings:
-        """Return labelings of the structures of a corpus, given in the layout of `Packed`."""
+        """Return labelings of the structures of a corpus, laid out as in `PackedLabelings`."""
         labelings = Labelings(encoded, labels, first, self.numbering)
 
         def solve(structure: int) -> None:
@@ -279,9 +274,9 @@ class Workspace(NamedTuple):
 @compiled
 def _fill_rows(
     shape: int,
-    a: Packed,
+    a: PackedLabelings,
     chosen: Array,
-    b: Packed,
+    b: PackedLabelings,
     begin: int,
     end: int,
     by_type: Array,
@@ -301,7 +296,7 @@ def _fill_rows(
 
 
 @compiled
-def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, work: Workspace) -> None:
+def _fill_norms(shape: int, a: PackedLabelings, structure: int, weight: Array, work: Workspace) -> None:
     """Compute ½ log K of the labelings of a structure with themselves."""
     for c in range(a.first[structure], a.first[structure + 1]):
         mantissa, exponent = _compare(shape, a, c, a, c, weight, work)
@@ -310,8 +305,9 @@ def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, work: Work
 
 @compiled
 def _compare(
-    shape: int, a: Packed, labeling_a: int, b: Packed, labeling_b: int, weight: Array, work: Workspace
-) -> tuple[float, int]:
+    shape: int, a: PackedLabelings, labeling_a: int, b: PackedLabelings, labeling_b: int, weight: Array,
+    work: Workspace,
+) -> tuple[float, int]:  # fmt: skip
     """Return K of two labelings as a scaled number, from c² (k_x + 1) between their nodes."""
     begin_a, end_a = a.offsets[a.owner[labeling_a]], a.offsets[a.owner[labeling_a] + 1]
     begin_b, end_b = b.offsets[b.owner[labeling_b]], b.offsets[b.owner[labeling_b] + 1]

@@ -270,7 +270,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         labels, prior_of_X = self._label_numbers(y, encoded.corpus), self._prior_of(encoded.corpus, prior)
         examples = Examples.of(encoded, prior_of_X)
         scores = self._scores_by(self._support, encoded, prior_of_X)
-        predicted = self._decode(encoded, self._evidence_with_memory(encoded, prior_of_X, scores))
+        predicted = self._decode(encoded, self._inputs_with_memory(encoded, prior_of_X, scores))
         is_wrong = (predicted != labels) & (labels >= 0)
         alpha = self._small_steps(examples, labels, scores)
         self.mistakes_ = [*self.mistakes_, int(is_wrong.sum())]
@@ -316,11 +316,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
     def _memory_of(self, structure: Examples, labels: Array) -> list[Support]:
         """What to remember so that the labels of a structure are predicted; empty if they are."""
-        evidence = self._evidence(structure.encoded, structure.prior)
+        inputs = self._inputs_of(structure.encoded, structure.prior)
         right = np.maximum(labels, 0)
 
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:
-            current = evidence._replace(memory=evidence.memory + recalled)
+            current = inputs._replace(memory=inputs.memory + recalled)
             predicted, of_decoders = self._decode(structure.encoded, current), []
             if self._decoding == "posterior":
                 of_decoders.append(memory.shortfall(self._calibration.ranks(current), right))

@@ -127,7 +127,7 @@ def test_found_scores_are_those_of_the_engine(shared, data, model):
     margins = staged.margins(every, 0.3)
     assert (margins < NEVER).any()
     found = staged.scores_with(margins, every)
-    np.testing.assert_array_equal(found, model._evidence(encoded, prior, margins).scores)
+    np.testing.assert_array_equal(found, model._inputs_of(encoded, prior, margins).scores)
     for part in np.split(every, encoded.corpus.offsets[[5, 20]]):
         np.testing.assert_array_equal(staged.scores_with(margins, part), found[part])
     assert all(not np.array_equal(found, scores) for scores in staged.scores)

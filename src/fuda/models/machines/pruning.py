@@ -92,8 +92,8 @@ class Pruning:
 
     def _is_enough(self, scores: Array) -> bool:
         """Whether labels are predicted well enough by scores."""
-        evidence = self._model._evidence_with_memory(self._encoded, self._prior, Numbers(scores))
-        return self._quality(self._model._decode(self._encoded, evidence)) >= self._enough
+        inputs = self._model._inputs_with_memory(self._encoded, self._prior, Numbers(scores))
+        return self._quality(self._model._decode(self._encoded, inputs)) >= self._enough
 
     def _suffices(self, support: list[Support], margins: Array | None) -> bool:
         """Whether labels are predicted well enough by a support."""
