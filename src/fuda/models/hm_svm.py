@@ -144,8 +144,8 @@ class HMSVM(MarkovLabeler):
     square_ : float
         ‖w‖².
     history_ : list of Measured
-        Dual and primal objective, gap and number of support sequences, by round. Not in model
-        files.
+        Dual and primal objective, duality gap and number of support sequences, by round. Not in
+        model files.
     n_iter_ : int
         The number of rounds. Not in model files.
 
