@@ -30,7 +30,7 @@ from fuda import CRF
 from fuda.active import learner_for
 from fuda.active.doubts import doubts
 from fuda.active.edits import Field, changes
-from fuda.marginalized.calibration import Evidence
+from fuda.marginalized.calibration import DecisionInputs
 from fuda.marginalized.support import Support
 from fuda.schemes import encode, entities
 from fuda.selection.folds import splits
@@ -131,7 +131,7 @@ def left_out(X: list[list[str]], y: list[list[str]], top: int) -> Errors:
             alone = model._encode([x])
             by_itself = model._scores_by([itself], alone, model._prior_of(alone.corpus, None))
             scores[bounds[i] : bounds[i + 1]] -= by_itself.doubles()
-    nodes, pairs = model._calibration.labelings(Evidence(scores, prior.nodes, joint=prior.joint))
+    nodes, pairs = model._calibration.labelings(DecisionInputs(scores, prior.nodes, joint=prior.joint))
     names, scored = model.classes_.tolist(), []
     for i, (a, b) in enumerate(pairwise(bounds.tolist())):
         own_pairs = np.maximum(pairs[a:b] if pairs.ndim == 3 else pairs, -1e3)

@@ -21,7 +21,7 @@ from numba import njit
 
 from common import load, word_features
 from fuda import CRF, Sequence
-from fuda.inference.chain_batches import LANES, _multiply
+from fuda.inference.simd_doubles import LANES, multiply
 from fuda.optimize.vectors import VectorArithmetic
 from fuda.parallel import run, usable_cores
 
@@ -31,7 +31,7 @@ _MEMORY_VECTORS, _OTHER_VECTORS = 10, 10
 @njit(nogil=True)
 def _multiply_often(matrix: np.ndarray, vectors: np.ndarray, out: np.ndarray, times: int) -> None:
     for _ in range(times):
-        _multiply(matrix, vectors, out)
+        multiply(matrix, vectors, out)
 
 
 def _multiply_adds_per_second(size: int) -> float:

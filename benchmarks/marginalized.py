@@ -6,7 +6,7 @@ half the rate of
 
     along[t] = row[t] · (1 + along[t])
 
-over arrays in the innermost cache. What a push does besides (rows of k, the twin of each word,
+over arrays in the innermost cache. What a push does besides (rows of k, equal words,
 sums into the scores) is not in the limit. Both are timed in turn with all cores at work, in
 seconds that a core has spent on them, so that other programs disturb little; the figure is the
 median of their ratios.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from unittest import mock
+
 import numpy as np
 
 from fuda import Dag, Sequence, Tree
 from fuda.data.window_encoding import WindowEncoder
 from fuda.marginalized import marginalized_kernel
+from fuda.marginalized.engines import cluster
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.explicit import ExplicitEngine
 from fuda.marginalized.priors import Prior
@@ -31,9 +35,55 @@ WORDS = [
     "sea",
 ]
 SHAPES = ("sequence", "tree", "dag")
+
+
+class Answer:
+    """A future that is over, of a value."""
+
+    status = "finished"
+
+    def __init__(self, value):
+        self.value = value
+
+    def result(self, timeout=None):
+        return self.value
+
+
+class Actor:
+    """A Dask actor that lives here."""
+
+    def __init__(self, resident):
+        self.resident = resident
+
+    def __getattr__(self, name):
+        def ask(*arguments):
+            with mock.patch.object(cluster, "worker_threads", return_value=1):
+                return Answer(getattr(self.resident, name)(*arguments))
+
+        return ask
+
+
+class LocalClient:
+    """A Dask client whose two workers are this thread; `test_cluster_engine.py` has real ones."""
+
+    status, scheduler = "running", None
+
+    def nthreads(self):
+        return {"one": 1, "two": 1}
+
+    def as_current(self):
+        return nullcontext()
+
+    def submit(self, make, **options):
+        return Answer(Actor(make()))
+
+
 # Engines that compute any problem; a new engine is added here, and all tests of engines
 # run over it.
-ENGINES = {"cpu": CpuEngine}
+ENGINES = {
+    "cpu": CpuEngine,
+    "cluster": lambda problem, n_jobs=None: cluster.ClusterEngine(problem, n_jobs, LocalClient()),
+}
 # The oracle, for linear kernels and structures of few nodes.
 ORACLES = {"explicit": ExplicitEngine}
 

@@ -17,10 +17,10 @@ ROOT = Path(fuda.__file__).parent
 LAYERS = [
     ["errors", "interrupts", "light_estimators", "registry"],
     [
-        *("cluster", "compiled", "estimators", "files", "integer_lanes", "parallel", "progress"),
+        *("cluster", "compiled", "estimators", "files", "simd_integers", "parallel", "progress"),
         *("randomness", "schemes"),
     ],
-    ["checks"],
+    ["checks", "hash_tables"],
     ["features"],
     ["data"],
     ["render", "vectors"],
@@ -82,3 +82,18 @@ def test_imports_go_downwards(path):
 
 def test_there_are_no_cycles():
     TopologicalSorter({name: imported(path) - {name} for name, path in NAMES.items()}).prepare()
+
+
+ENGINES = "fuda.marginalized.engines"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_engines_are_known_by_their_protocol_alone(path):
+    """Others know `engines` itself, and an engine knows no other but by its class."""
+    others = {name.removeprefix(f"{ENGINES}.") for name in imported(path) if name.startswith(f"{ENGINES}.")}
+    if path.parts[:2] != ("marginalized", "engines"):
+        assert not others, f"{path} imports {sorted(others)}; it may import {ENGINES} alone"
+    elif len(path.parts) == 4 or path.stem in ("cluster", "explicit"):
+        own = path.parts[2].removesuffix(".py")
+        inner = {name for name in others if "." in name and name.split(".")[0] != own}
+        assert inner <= {"cpu.engine"}, f"{path} imports {sorted(inner)}, which are another engine's"

@@ -356,9 +356,9 @@ def text_output(path: str | Path) -> Iterator[Callable[[str], None]]:
         return
     with atomic_file(path) as stream:
         if str(path).endswith(".gz"):
-            packed = zlib.compressobj(wbits=31)
-            yield _encoder(path, lambda data: _write_all(stream, packed.compress(data)))
-            stream.write(packed.flush())
+            compressor = zlib.compressobj(wbits=31)
+            yield _encoder(path, lambda data: _write_all(stream, compressor.compress(data)))
+            stream.write(compressor.flush())
         else:
             yield _encoder(path, lambda data: _write_all(stream, data))
 

@@ -119,7 +119,7 @@ def labelings_of(model, encoded, known):
     corpus, size = encoded.corpus, len(model.classes_)
     heads = corpus.graph.heads
     if hasattr(model, "mixing_"):
-        scores, transitions = model._calibration.labelings(model._evidence(encoded))
+        scores, transitions = model._calibration.labelings(model._inputs_of(encoded))
         return all_labelings(heads, *CRF._constrained(model, corpus, scores, transitions, known))
     if isinstance(model, HMPerceptron) and model.order_ > 1:
         scores, transitions = model._constrained(
@@ -158,7 +158,7 @@ def wanted(model, x, node, known):
         ]
         return None if best[1] is None else best[0] - best[1]
     if hasattr(model, "mixing_") and model._decoding == "posterior":
-        values = model._calibration.ranks(model._evidence(encoded))[node]
+        values = model._calibration.ranks(model._inputs_of(encoded))[node]
         if known and known[node]:
             values = np.where(model.classes_ == known[node], values, -math.inf)
     elif getattr(model, "_voted", False) and model.scheme is None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fuda import inference
 from fuda.inference.chain_batches import Chains, Factors, Gradient, chain_losses
 from fuda.inference.exact_sums import rounder
-from fuda.inference.lanes import LANES
+from fuda.inference.simd_doubles import LANES
 
 
 class Batch:

@@ -231,7 +231,7 @@ def test_shapes_must_agree():
     tree = Tree(["a", "b"], [-1, 0])
     with pytest.raises(DataError, match="structure 1 is a tree but structure 0 is a sequence"):
         marginalized_kernel(["a", "b"], tree, kernel=Delta(), prior=uniform(2, 2))
-    with pytest.raises(DataError, match="only sequences have gaps, but these are trees"):
+    with pytest.raises(DataError, match="only sequences have gaps, but structure 0 is a tree"):
         marginalized_kernel(tree, tree, kernel=Delta(), prior=uniform(2, 2), gap=0.5)
     chain = ([1.0], [[[1.0]]])
     with pytest.raises(DataError, match="is a chain, but the structure is a tree"):

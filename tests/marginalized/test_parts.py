@@ -15,7 +15,7 @@ from fuda.data.corpus import Corpus
 from fuda.kernels import Constant, Precomputed
 from fuda.marginalized import marginalized_kernel
 from fuda.marginalized.parts import PARTS, parts_to_choose_from
-from fuda.marginalized.recursions import pair
+from fuda.marginalized.recursions import shapes
 from structure_cases import dags, trees
 
 IDS = st.integers(0, 2)
@@ -143,9 +143,9 @@ def test_the_bound_holds_for_lines():
             actual = marginalized_kernel(
                 tree, tree, kernel=Constant(product), prior=(ones, ones), parts="lines", log=True
             )
-            bound = pair.log_bound(pair.LINES, len(tree), len(tree), 0.0, product, product)
+            bound = shapes.log_bound(shapes.LINES, len(tree), len(tree), 0.0, product, product)
             assert actual.max() <= bound + 1e-9
-    assert pair.plain_is_safe(pair.LINES + pair.SIDED, 5000, 5000, 0.0, 9.0, 1.0)
+    assert shapes.plain_is_safe(shapes.LINES + shapes.SIDED, 5000, 5000, 0.0, 9.0, 1.0)
 
 
 def test_only_parts_that_differ_are_chosen_from():

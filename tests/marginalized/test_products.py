@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from fuda.data.tables import Csr
 from fuda.kernels import RBF, Constant, Delta, Linear, Polynomial
 from fuda.kernels.points import Points
-from fuda.marginalized import codes, products
-from fuda.marginalized.codes import Codes, Types
+from fuda.marginalized import kernel_classes, products
+from fuda.marginalized.kernel_classes import KernelClasses, Types
 from fuda.marginalized.products import fill, products_of
 
 KERNELS = [
@@ -72,9 +72,9 @@ def test_other_features_have_none(monkeypatch):
 
 
 def test_a_table_for_other_engines_has_the_values(monkeypatch):
-    monkeypatch.setattr(codes, "_READ_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_READ_TABLE", 0)
     types = Types(KERNELS[0], random_points(np.random.default_rng(4), 120, 40))
-    codes_of_types = Codes(types, types)
+    codes_of_types = KernelClasses(types, types)
     assert codes_of_types.products is not None
     assert codes_of_types.all_values is None
     assert codes_of_types.counts == (120, 120)

@@ -21,7 +21,7 @@ from fuda.kernels import Constant, Polynomial, Precomputed
 from fuda.kernels.points import points
 from fuda.marginalized import marginalized_kernel
 from fuda.marginalized.numbers import ZERO, Numbers, empty_cells, normal, plus, times
-from fuda.marginalized.recursions import pair
+from fuda.marginalized.recursions import shapes
 from structure_cases import structure_lists
 
 
@@ -148,12 +148,12 @@ def test_chain_priors_at_any_size():
 def fill_both(a, b, weight, mass, gap):
     """κ in doubles and in scaled numbers."""
     corpus = Corpus([a, b])
-    edges, (size_a, size_b) = corpus.graph.links, weight.shape
+    edges, (size_a, size_b) = corpus.graph.adjacency, weight.shape
     sides = Span(edges, 0, size_a), Span(edges, size_a, size_a + size_b)
     both = [empty_cells(is_scaled, size_a, size_b) for is_scaled in (False, True)]
     for is_scaled, kappa in enumerate(both):
-        work = pair.workspace(bool(is_scaled), size_a, size_b)
-        pair.fill(pair.SHAPES[corpus.shape], *sides, weight, mass, gap, kappa, work)
+        work = shapes.workspace(bool(is_scaled), size_a, size_b)
+        shapes.fill(shapes.SHAPES[corpus.shape], *sides, weight, mass, gap, kappa, work)
     return both
 
 
@@ -187,7 +187,7 @@ def test_the_bound_holds_where_features_are_most(product):
             part = _first(structure, size)
             weight = np.full((longest, size), 2 * product)
             _, scaled = fill_both(structure, part, weight, np.full(weight.shape, 0.5), gap)
-            bound = pair.log_bound(pair.SHAPES[shape], longest, size, gap, 2 * product, product)
+            bound = shapes.log_bound(shapes.SHAPES[shape], longest, size, gap, 2 * product, product)
             assert Numbers.of(scaled).logarithms().max() <= bound + 1e-9
 
 
@@ -200,9 +200,9 @@ def _first(structure, size):
 
 
 def test_doubles_are_safe_for_normalized_kernels_on_long_sequences():
-    assert pair.plain_is_safe(0, 1238, 1238, 0.0, 9.0, 1.0)
-    assert not pair.plain_is_safe(0, 1238, 1238, 0.0, 360.0, 40.0)
-    assert pair.plain_is_safe(0, 1238, 8, 0.5, 360.0, 40.0)
-    assert pair.plain_is_safe(1, 200, 200, 0.0, 9.0, 1.0)
-    assert not pair.plain_is_safe(2, 2000, 2000, 0.0, 9.0, 1.0)
-    assert not pair.plain_is_safe(2, 1, 1, 0.0, math.inf, math.inf)
+    assert shapes.plain_is_safe(0, 1238, 1238, 0.0, 9.0, 1.0)
+    assert not shapes.plain_is_safe(0, 1238, 1238, 0.0, 360.0, 40.0)
+    assert shapes.plain_is_safe(0, 1238, 8, 0.5, 360.0, 40.0)
+    assert shapes.plain_is_safe(1, 200, 200, 0.0, 9.0, 1.0)
+    assert not shapes.plain_is_safe(2, 2000, 2000, 0.0, 9.0, 1.0)
+    assert not shapes.plain_is_safe(2, 1, 1, 0.0, math.inf, math.inf)

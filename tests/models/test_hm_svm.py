@@ -300,14 +300,14 @@ def test_random_labels_of_few_words_converge(slack, seed):
 
 
 def test_it_says_when_it_has_not_converged():
-    with pytest.warns(ConvergenceWarning, match="max_iter=2 was reached; its relative gap is"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 was reached; its duality gap is"):
         small(max_iter=2).fit(X, Y)
 
 
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"kernel": Linear(), "C": 0.1}, "allow more rounds by max_iter, or a larger gap by tol"),
+        ({"kernel": Linear(), "C": 0.1}, "allow more rounds by max_iter, or a larger tol"),
         ({"kernel": Polynomial(2, scale=10.0)}, "normalize the kernel .*, or set C near 0.01, or allow"),
     ],
 )

@@ -12,7 +12,7 @@ import fuda
 from fuda import CRF, HMM, MarginalizedPerceptron, MarginalizedSVM
 from fuda.inference import Graph
 from fuda.marginalized import calibration
-from fuda.marginalized.calibration import Evidence
+from fuda.marginalized.calibration import DecisionInputs
 from fuda.marginalized.priors import Joint
 
 WORDS = ["Ana", "lives", "in", "Lima", "Bo", "sees", "big", "Rome", "and", "Rosa"]
@@ -54,8 +54,8 @@ def test_a_prior_that_has_not_seen_a_label_does_not_score_labelings():
 def test_its_marginals_are_used_where_they_label_better(tmp_path, monkeypatch):
     labelings = calibration.Calibration.labelings
 
-    def turned(fitted, evidence):
-        scores, pairs = labelings(fitted, evidence)
+    def turned(fitted, inputs):
+        scores, pairs = labelings(fitted, inputs)
         return (-scores, -pairs) if fitted.by_labelings else (scores, pairs)
 
     with monkeypatch.context() as patch:
@@ -73,14 +73,14 @@ def test_its_marginals_are_used_where_they_label_better(tmp_path, monkeypatch):
 def test_gradient_of_the_likelihood_beside_a_joint_prior():
     random = np.random.RandomState(0)
     labels = random.randint(-1, 3, 12)
-    evidence = Evidence(
+    inputs = DecisionInputs(
         random.randn(12, 3), np.full((12, 3), 1 / 3), joint=Joint(*(random.randn(n, 3) for n in (12, 3)))
     )
     graph, pairs = Graph([0, 5, 12]), random.randn(3, 3)
-    parts = calibration._parts(evidence, evidence.joint)
+    parts = calibration._parts(inputs, inputs.joint)
 
     def loss(numbers):
-        return calibration._labeling_loss(numbers, parts, evidence.joint, labels, graph, pairs, None)
+        return calibration._labeling_loss(numbers, parts, inputs.joint, labels, graph, pairs, None)
 
     numbers, step = np.array([0.7, 1.1, 0.4]), 1e-6
     expected = [(loss(numbers + d)[0] - loss(numbers - d)[0]) / (2 * step) for d in step * np.eye(3)]

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from fuda import CRF, HMSVM
 from fuda.data.corpus import Corpus
 from fuda.data.structures import Tree, as_structures
-from fuda.models.likeliest import LARGEST_SCALE, Ray, sampled
+from fuda.models.likeliest import LARGEST_SCALE, ScaledLoss, sampled
 
 HEADS = ([-1, 0, 1], [-1, 0, 0], [-1, 0])
 L = 2
@@ -44,19 +44,20 @@ def test_the_likeliest_scale_is_that_of_enumeration(seed):
     labels = random.randint(0, L, size)
     weight, square = random.rand(3) + 0.5, random.rand() * 0.2 + 0.05
     problem = HEADS, nodes, pairs, labels, weight
-    scale = Ray(graph, nodes, pairs, labels, weight, 1.0).likeliest(square)
+    scale = ScaledLoss(graph, nodes, pairs, labels, weight, 1.0).likeliest(square)
     spread = np.std(nodes - nodes.mean(axis=1, keepdims=True))
     best = minimize_scalar(
         lambda s: enumerated(s, square, *problem), bounds=(1e-2 / spread, 1e2 / spread), method="bounded"
     )
     assert enumerated(scale, square, *problem) <= best.fun + 1e-3 * (1 + abs(best.fun))
     labels[0] = -1  # a label that is not known costs nothing, whatever it is
-    assert 0 < Ray(graph, nodes, pairs, labels, weight, 1.0).likeliest(square) <= LARGEST_SCALE
+    assert 0 < ScaledLoss(graph, nodes, pairs, labels, weight, 1.0).likeliest(square) <= LARGEST_SCALE
 
 
 def test_scores_that_tell_nothing_have_the_scale_1():
     graph = Corpus(as_structures([["x", "y"]])).graph
-    assert Ray(graph, np.zeros((2, 2)), np.zeros((2, 2)), np.array([0, 1]), np.ones(1), 1.0).likeliest(1) == 1
+    nothing = np.zeros((2, 2)), np.zeros((2, 2))
+    assert ScaledLoss(graph, *nothing, np.array([0, 1]), np.ones(1), 1.0).likeliest(1) == 1
 
 
 def test_a_sample_is_spread_over_all():

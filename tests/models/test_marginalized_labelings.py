@@ -30,11 +30,11 @@ def fitted(shape: str, decode: str, scheme: str | None = None) -> MarginalizedPe
 def enumerated(model, x, known=(None, None, None)):
     """All labelings with their log-probabilities, best first, by the scores of the calibration."""
     encoded = model._encode([x])
-    evidence = model._evidence(encoded)
+    inputs = model._inputs_of(encoded)
     if model._decoding == "posterior":
         nodes, pairs = np.log(model.predict_marginals([x])[0]), np.zeros((3, 3))
     else:
-        nodes, pairs = model._calibration.labelings(evidence)
+        nodes, pairs = model._calibration.labelings(inputs)
     edges = encoded.corpus.graph.edges if model._decoding == "viterbi" else []
     fixed = [None if label is None else list(model.classes_).index(label) for label in known]
     score_of = {

@@ -125,8 +125,8 @@ class Counted:
 
 
 @pytest.mark.parametrize("cls", MODELS)
-def test_fit_encodes_once_and_codes_once(monkeypatch, cls):
-    made = {"Problem": 0, "Codes": 0}
+def test_fit_encodes_once_and_finds_classes_once(monkeypatch, cls):
+    made = {"Problem": 0, "KernelClasses": 0}
 
     def counted(name):
         original = getattr(problem, name)
@@ -143,7 +143,7 @@ def test_fit_encodes_once_and_codes_once(monkeypatch, cls):
     cls(features=function).fit(X, Y)
     assert sorted(function.seen) == sorted({word for x in X for word in x})
     # One problem for all structures; for each of five folds one to learn from, and one to score.
-    assert made == {"Problem": 11, "Codes": 1}
+    assert made == {"Problem": 11, "KernelClasses": 1}
 
 
 def test_partial_fit_encodes_new_structures_once(monkeypatch):

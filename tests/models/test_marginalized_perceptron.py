@@ -225,10 +225,10 @@ def test_one_corrected_structure(shape):
     assert again.mistakes_ == model.mistakes_[:3]
 
 
-@pytest.mark.parametrize("codes_from", [0, 1 << 20], ids=["shared codes", "whole table"])
-def test_joined_support_says_the_same(monkeypatch, codes_from):
+@pytest.mark.parametrize("least_shared", [0, 1 << 20], ids=["shared classes", "whole table"])
+def test_joined_support_says_the_same(monkeypatch, least_shared):
     """Observations that are in both parts, and targets with observations that are in neither."""
-    monkeypatch.setattr("fuda.marginalized.codes._SMALL_TABLE", codes_from)
+    monkeypatch.setattr("fuda.marginalized.kernel_classes._SMALL_TABLE", least_shared)
     words = ["de", "la", "Lima", "Ana", "ve", "Quito", "Eva", "Oslo", "el", "Ada", "1", "2"]
     rng = np.random.default_rng(7)
     X = [Sequence(rng.choice(words[:9], 12).tolist()) for _ in range(10)]

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fuda import CRF, DataError, MarginalizedPerceptron, Tree
-from fuda.models.machines.perceptron_orders import Orders
+from fuda.models.machines.perceptron_orders import Perceptrons
 from fuda.storage import checkpoint as module
 from fuda.storage import container
 
@@ -235,7 +235,7 @@ def test_no_memory_to_keep_a_state(final, fails_at, tmp_path, monkeypatch):
         features="word", mixing=0.5, epochs=2, orders=2, checkpoint=tmp_path / "state"
     )
     expected = clone(model).set_params(checkpoint=None).fit(X, Y).predict_marginals(X[:9])
-    state, calls = Orders.state, []
+    state, calls = Perceptrons.state, []
 
     def fail_once(self, is_final=False):
         calls.extend([is_final] * (is_final == final))
@@ -243,7 +243,7 @@ def test_no_memory_to_keep_a_state(final, fails_at, tmp_path, monkeypatch):
             raise MemoryError
         return state(self, is_final)
 
-    monkeypatch.setattr(Orders, "state", fail_once)
+    monkeypatch.setattr(Perceptrons, "state", fail_once)
     with pytest.warns(RuntimeWarning, match="not enough memory"):
         first = clone(model).fit(X, Y)
     again = clone(model).fit(X, Y)  # from what the checkpoint holds

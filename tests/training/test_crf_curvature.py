@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
-from fuda.training.crf_curvature import STORED, diagonal_at, packed, unpacked
+from fuda.training.crf_curvature import STORED, dequantized, diagonal_at, quantized
 from fuda.training.crf_loss import Weights
 
 
@@ -16,15 +16,15 @@ from fuda.training.crf_loss import Weights
 def test_curvatures_are_stored_in_half_precision(numbers):
     curvature = np.array(numbers)
     expected = np.minimum(np.log2(1 + curvature), 128).astype(STORED)
-    assert packed(curvature).tolist() == expected.tolist()
+    assert quantized(curvature).tolist() == expected.tolist()
 
 
 def test_every_number_of_half_precision_is_stored_as_it_is():
     bits = np.arange(np.array(7.0, dtype=STORED).view(np.uint16) + 1, dtype=np.uint16)
-    smaller = unpacked(bits.view(STORED))
+    smaller = dequantized(bits.view(STORED))
     between = (smaller[1:] + smaller[:-1]) / 2
     for numbers in (smaller, between, np.nextafter(between, 0), np.nextafter(between, 1)):
-        assert (packed(numbers) == np.log2(1 + numbers).astype(STORED)).all()
+        assert (quantized(numbers) == np.log2(1 + numbers).astype(STORED)).all()
 
 
 def test_the_curvature_of_pairs_is_a_sum_over_edges():
@@ -39,4 +39,4 @@ def test_the_curvature_of_pairs_is_a_sum_over_edges():
 
 
 def test_what_rounding_leaves_below_0_is_stored_as_0():
-    assert packed(np.array([-1e-16, -1e-7])).tolist() == [0, 0]
+    assert quantized(np.array([-1e-16, -1e-7])).tolist() == [0, 0]

@@ -20,7 +20,7 @@ from fuda import CRF, DataError, Sequence
 from fuda.cluster import Residents
 from fuda.data.window_encoding import WindowEncoder
 from fuda.training.crf_loss import Loss, TrainingLoss
-from fuda.training.crf_parts import Part, _cut, _shares
+from fuda.training.crf_parts import CorpusPart, _cut, _shares
 from usage_cases import usage
 
 dask = pytest.importorskip("dask", reason="Dask (fuda[cluster]) is not installed")
@@ -260,7 +260,7 @@ def test_parts_add_up_to_the_whole(count):
     assert np.concatenate(shares).tolist() == list(range(50))
     for members in shares:
         part, columns = _cut(encoded, members)
-        at, nodes = Part(part, columns, reference.weights), encoded.corpus.nodes_of(members)
+        at, nodes = CorpusPart(part, columns, reference.weights), encoded.corpus.nodes_of(members)
         loss = TrainingLoss(part, labels[nodes], len(names), kind)
         assert count == 1 or loss.weights.size < reference.weights.size
         part_loss = loss(at.of(vector))

@@ -12,7 +12,7 @@ from fuda import HMPerceptron, Sequence, Tree
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.training import whole_perceptron
-from fuda.training.perceptron import Examples, Primal, State, new_pass
+from fuda.training.perceptron import Primal, State, TrainingExamples, new_pass
 from fuda.training.whole_perceptron import WholePrimal
 from structure_cases import forest_heads
 
@@ -31,7 +31,7 @@ def problems(draw):
     size = graph.node_count
     y = np.array(draw(st.lists(st.integers(-1, count - 1), min_size=size, max_size=size)))
     eta = np.array(draw(st.lists(st.integers(1, 3), min_size=len(graph), max_size=len(graph))), dtype=float)
-    return encoded, Examples.of(graph, y, eta, 1, count)
+    return encoded, TrainingExamples.of(graph, y, eta, 1, count)
 
 
 def trained(learner, orders):
@@ -86,7 +86,7 @@ def test_long_chains_do_not_overflow():
     """The score of a chain of 20,000 nodes is beyond 32 bits, and no difference of messages is."""
     x, y = [Sequence(["v", "w"] * 10_000)], np.array([0, 1] * 10_000)
     encoded = WindowEncoder(FEATURES.__getitem__, 0).fit(as_structures(x))
-    problem = encoded, Examples.of(encoded.corpus.graph, y, np.array([20.0]), 1, 2)
+    problem = encoded, TrainingExamples.of(encoded.corpus.graph, y, np.array([20.0]), 1, 2)
     (expected, _), (actual, whole) = (trained(learner, [[0]] * 4) for learner in learners(problem))
     assert actual == expected
     assert whole._whole is not None

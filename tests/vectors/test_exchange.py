@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fuda.vectors.exchange import codes, exchanged
+from fuda.vectors.exchange import bit_codes, exchanged
 
 
 def objective(pairs: np.ndarray, classes) -> float:
@@ -62,10 +62,10 @@ def test_the_best_classes_of_all_are_found_where_words_are_alike():
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 5, 50])
-def test_codes_are_leaves_of_a_binary_tree(n_classes):
+def test_bit_codes_are_leaves_of_a_binary_tree(n_classes):
     pairs = sp.csr_matrix(random_pairs(3))
     classes, counts, _ = exchanged(pairs, n_classes)
-    paths = codes(counts)
+    paths = bit_codes(counts)
     assert len(paths) == len(set(paths)) == min(n_classes, 9) == classes.max()
     assert sum(2.0 ** -len(code) for code in paths) == 1.0
     assert not any(a != b and b.startswith(a) for a in paths for b in paths if a)
@@ -73,7 +73,7 @@ def test_codes_are_leaves_of_a_binary_tree(n_classes):
 
 def test_the_first_merge_costs_least():
     counts = exchanged(sp.csr_matrix(random_pairs(7)), 5)[1]
-    paths = codes(counts)
+    paths = bit_codes(counts)
     longest = max(map(len, paths))
     siblings = {code[:-1] for code in paths if len(code) == longest}
 

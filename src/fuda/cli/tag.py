@@ -139,13 +139,13 @@ def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
     output_paths: dict[str, _Source] = {}
     for source in sources:
         name = "stdin" if source.path == "-" else os.path.basename(source.path)
-        packed = ".gz" if name.endswith(".gz") else ""
-        stem, extension = os.path.splitext(name.removesuffix(packed))
+        suffix = ".gz" if name.endswith(".gz") else ""
+        stem, extension = os.path.splitext(name.removesuffix(suffix))
         if (source.format.name, source.target.name) == ("text", "inline"):
             extension = extension or ".txt"
         elif source.target is not source.format or not extension:
             extension = (source.target.extensions or (extension,))[0]
-        path = os.path.join(folder, stem + extension + packed)
+        path = os.path.join(folder, stem + extension + suffix)
         if path in output_paths:
             raise DataError(f"{path}: two files of that name would be written; label them in two runs")
         output_paths[path] = source

@@ -28,7 +28,7 @@ class Neighbours(NamedTuple):
     indices: Array
 
 
-class Links(NamedTuple):
+class Adjacency(NamedTuple):
     """The nodes of a corpus, parents first, and the parents and children of each node."""
 
     order: Array
@@ -37,9 +37,9 @@ class Links(NamedTuple):
 
 
 class Span(NamedTuple):
-    """One structure: the nodes begin … end−1 of a corpus with these links."""
+    """One structure: the nodes begin … end−1 of a corpus of this adjacency."""
 
-    links: Links
+    adjacency: Adjacency
     begin: int
     end: int
 
@@ -167,9 +167,9 @@ class Graph:
         return heads
 
     @property
-    def links(self) -> Links:
+    def adjacency(self) -> Adjacency:
         """Order, parents and children, as arguments of compiled functions."""
-        return Links(self.order, self.parents, self.children)
+        return Adjacency(self.order, self.parents, self.children)
 
     @cached_property
     def edges(self) -> Array:

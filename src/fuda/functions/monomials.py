@@ -24,6 +24,7 @@ from fuda.compiled import compiled
 from fuda.data.encoding import Channel, Encoded
 from fuda.data.tables import Csr
 from fuda.functions.windows import norms_of, views_of
+from fuda.hash_tables import FREE, slot_of
 from fuda.kernels import Kernel, Polynomial
 from fuda.kernels.points import Numbering
 
@@ -232,7 +233,7 @@ class Monomials:
     def __init__(self, monomial_keys: Array = _NO_KEYS) -> None:
         self.count = len(monomial_keys)
         capacity = 1 << max(12, (2 * self.count).bit_length())
-        self._slot_keys, self._numbers = _table(
+        self._slot_keys, self._numbers = _hash_table(
             capacity, monomial_keys, np.arange(self.count, dtype=np.int32)
         )
 
@@ -282,21 +283,11 @@ class Monomials:
 
 
 @compiled
-def _slot(slot_keys: Array, monomial_key: int) -> int:
-    """The slot of a key, or the free slot for it, in a table of 2ⁿ slots that is never full."""
-    mask = len(slot_keys) - 1
-    slot: Any = np.int64((np.uint64(monomial_key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-    while slot_keys[slot] >= 0 and slot_keys[slot] != monomial_key:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@compiled
-def _table(capacity: int, monomial_keys: Array, numbers: Array) -> tuple[Array, Array]:
+def _hash_table(capacity: int, monomial_keys: Array, numbers: Array) -> tuple[Array, Array]:
     """A hash table from keys to numbers."""
-    slot_keys, values = np.full(capacity, -1, dtype=np.int64), np.empty(capacity, dtype=np.int32)
+    slot_keys, values = np.full(capacity, FREE, dtype=np.int64), np.empty(capacity, dtype=np.int32)
     for i in range(len(monomial_keys)):
-        slot = _slot(slot_keys, monomial_keys[i])
+        slot = slot_of(slot_keys, monomial_keys[i])
         slot_keys[slot], values[slot] = monomial_keys[i], numbers[i]
     return slot_keys, values
 
@@ -341,7 +332,7 @@ def _number(
 ) -> int:
     """Look up the numbers of keys, `count` where unknown; or number these from `count` on."""
     for e in range(len(monomial_keys)):
-        slot = _slot(slot_keys, monomial_keys[e])
+        slot = slot_of(slot_keys, monomial_keys[e])
         if slot_keys[slot] < 0 and learn:
             slot_keys[slot] = monomial_keys[e]
             numbers[slot] = count
@@ -363,7 +354,7 @@ def _expand(
     scratch = _Scratch(monomial_keys, marks, np.empty((most, 2)))
     for t in range(len(starts) - 1):
         while kind.learn and 2 * (count + indptr[t + 1] - indptr[t]) > len(slot_keys):
-            slot_keys, numbers = _table(
+            slot_keys, numbers = _hash_table(
                 4 * len(slot_keys), slot_keys[slot_keys >= 0], numbers[slot_keys >= 0]
             )
         size = _monomials(indices, entries, starts[t], starts[t + 1], kind, scratch)

@@ -43,7 +43,7 @@ from numba import config
 from fuda.compiled import compiled
 from fuda.data.graph import Array
 from fuda.inference.exact_sums import rounded_number
-from fuda.inference.lanes import LANES, SUMS, add_pairs, multiply, scale, take_pairs
+from fuda.inference.simd_doubles import LANES, SUMS, add_pairs, multiply, scale, take_pairs
 from fuda.inference.sum_product import TINY
 
 _lock = threading.Lock()

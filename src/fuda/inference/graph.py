@@ -34,7 +34,7 @@ def as_doubles(values: Array) -> Array:
     return np.require(values, np.float64, ["C", "A", "W"])
 
 
-class Problem:
+class ScoredGraph:
     """A graph with scores of checked shapes, which every recursion starts from.
 
     Parameters

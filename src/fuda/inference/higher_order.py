@@ -30,7 +30,7 @@ from fuda.checks import is_whole
 from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, short
-from fuda.inference.graph import Problem, as_doubles
+from fuda.inference.graph import ScoredGraph, as_doubles
 from fuda.inference.max_product import maximize
 from fuda.parallel import Block, run
 
@@ -306,8 +306,8 @@ def viterbi(
     >>> labels.tolist(), best.tolist()
     ([1, 1, 1], [1.0])
     """
-    problem = Problem(graph, scores, np.zeros((np.shape(scores)[-1],) * 2))
-    size = problem.label_count
+    scored = ScoredGraph(graph, scores, np.zeros((np.shape(scores)[-1],) * 2))
+    size = scored.label_count
     grams = Grams(*map(as_doubles, grams))
     shapes, expected = ([part.shape for part in parts] for parts in (grams, no_grams(order, size)))
     if shapes != expected:
@@ -318,11 +318,11 @@ def viterbi(
     labels, best = np.empty(graph.node_count, dtype=np.int32), np.empty(len(graph))
 
     def solve(block: Block) -> None:
-        problem.check(block)
+        scored.check(block)
         longest = np.diff(graph.offsets[block[0] : block[1] + 1]).max()
         sums = np.empty((longest, size**order))
-        _decode_all(*block, graph.offsets, shape, grams, problem.scores, sums, labels, best)
-        problem.check_possible(block, best[slice(*block)])
+        _decode_all(*block, graph.offsets, shape, grams, scored.scores, sums, labels, best)
+        scored.check_possible(block, best[slice(*block)])
 
-    run(solve, problem.blocks(), n_jobs)
+    run(solve, scored.blocks(), n_jobs)
     return labels, best

@@ -16,7 +16,7 @@ import numpy as np
 
 from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
-from fuda.inference.graph import Problem
+from fuda.inference.graph import ScoredGraph
 from fuda.parallel import Block, run
 
 
@@ -80,26 +80,26 @@ def _down(forest: Forest, matrices: Array, stride: int, values: Array, labels: A
 
 
 class MaxProduct:
-    """The values v of a problem, block by block.
+    """The values v of a graph, block by block.
 
     Parameters
     ----------
-    problem : Problem
+    scored : ScoredGraph
         Graph and scores.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self._shared = _transpose(problem.matrices) if problem.shared else None
+    def __init__(self, scored: ScoredGraph) -> None:
+        self.scored = scored
+        self._shared = _transpose(scored.matrices) if scored.shared else None
 
     def values(self, block: Block) -> Array:
         """Return v (nodes of the block, L)."""
-        problem, graph = self.problem, self.problem.graph
-        problem.check(block)
+        scored, graph = self.scored, self.scored.graph
+        scored.check(block)
         nodes = graph.nodes(block)
-        transposed = _transpose(problem.matrices[nodes]) if self._shared is None else self._shared
-        values = problem.scores[nodes].copy()
-        pass_up(graph.order[nodes], nodes.start, graph.heads, transposed, problem.stride, values)
+        transposed = _transpose(scored.matrices[nodes]) if self._shared is None else self._shared
+        values = scored.scores[nodes].copy()
+        pass_up(graph.order[nodes], nodes.start, graph.heads, transposed, scored.stride, values)
         return values
 
 
@@ -137,16 +137,16 @@ def viterbi(
     >>> labels.tolist(), best.tolist()
     ([0, 1], [3.5])
     """
-    problem = Problem(graph, scores, transitions)
+    scored = ScoredGraph(graph, scores, transitions)
     labels = np.empty(graph.node_count, dtype=np.int32)
     best = np.zeros(len(graph))
-    max_product = MaxProduct(problem)
+    max_product = MaxProduct(scored)
 
     def solve(block: Block) -> None:
         values = max_product.values(block)
         part = best[slice(*block)]
-        _down(graph.forest(block), problem.matrices, problem.stride, values, labels, part)
-        problem.check_possible(block, part)
+        _down(graph.forest(block), scored.matrices, scored.stride, values, labels, part)
+        scored.check_possible(block, part)
 
-    run(solve, problem.blocks(), n_jobs)
+    run(solve, scored.blocks(), n_jobs)
     return labels, best

@@ -25,7 +25,7 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Problem, TreeTask
+from fuda.inference.graph import ScoredGraph, TreeTask
 from fuda.inference.max_product import MaxProduct
 from fuda.parallel import Block, run
 
@@ -139,8 +139,8 @@ def nbest(
     n = min(operator.index(n), _LARGEST_N)
     if n < 1:
         raise DataError(f"n={n}: give the number of labelings, at least 1")
-    problem = Problem(graph, scores, transitions)
-    max_product = MaxProduct(problem)
+    scored = ScoredGraph(graph, scores, transitions)
+    max_product = MaxProduct(scored)
 
     def solve(block: Block) -> list[list[tuple[Array, float]]]:
         values = max_product.values(block)
@@ -149,9 +149,9 @@ def nbest(
         for structure in range(*block):
             nodes = graph.nodes((structure, structure + 1))
             part = values[nodes.start - first_node : nodes.stop - first_node]
-            labels, best = _enumerate(problem.tree(structure), part, n)
-            problem.check_possible((structure, structure + 1), best.max(initial=-np.inf, keepdims=True))
+            labels, best = _enumerate(scored.tree(structure), part, n)
+            scored.check_possible((structure, structure + 1), best.max(initial=-np.inf, keepdims=True))
             listed.append(list(zip(labels, best.tolist(), strict=True)))
         return listed
 
-    return [labelings for part in run(solve, problem.blocks(), n_jobs) for labelings in part]
+    return [labelings for part in run(solve, scored.blocks(), n_jobs) for labelings in part]

@@ -33,7 +33,7 @@ from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
 from fuda.errors import DataError
 from fuda.inference.exact_sums import rounded_number
-from fuda.inference.graph import Problem, TreeTask
+from fuda.inference.graph import ScoredGraph, TreeTask
 from fuda.parallel import Block, run
 
 TINY = 1e-100
@@ -287,61 +287,61 @@ class _Factors:
 
 
 class _SumProduct:
-    """The recursions over the blocks of a problem; results that are not requested are empty."""
+    """The recursions over the blocks of a graph; results that are not requested are empty."""
 
     def __init__(
-        self, problem: Problem, node: bool = True, edge: bool = False, pairs: bool = False,
+        self, scored: ScoredGraph, node: bool = True, edge: bool = False, pairs: bool = False,
         weights: Array | None = None, rounder: float = 0.0,
     ) -> None:  # fmt: skip
-        size, count = problem.label_count, problem.graph.node_count
-        self.problem = problem
+        size, count = scored.label_count, scored.graph.node_count
+        self.scored = scored
         self.pairs = np.zeros((size, size) if pairs else (0, 0))  # edge marginals, summed
         self.weights = weights  # of the structures in that sum; None: all one
         self.rounder = rounder  # of the terms of that sum; 0: they are not rounded
-        self.log_partition = np.zeros(len(problem.graph))
+        self.log_partition = np.zeros(len(scored.graph))
         self.node = np.empty((count if node else 0, size))
         self.edge = np.empty((count if edge else 0, size, size))
         with np.errstate(under="ignore"):
-            self.factors = _Factors(problem.matrices) if problem.shared else None
+            self.factors = _Factors(scored.matrices) if scored.shared else None
 
     def run(self, n_jobs: int | None) -> _SumProduct:
         """Compute all results."""
-        for part in run(self._solve, self.problem.blocks(matrices=len(self.edge) > 0), n_jobs):
+        for part in run(self._solve, self.scored.blocks(matrices=len(self.edge) > 0), n_jobs):
             self.pairs += part
         return self
 
     def _solve(self, block: Block) -> Array:
         """Compute the structures of a block; returns its part of `pairs`."""
         pairs = np.zeros_like(self.pairs)
-        self.problem.check(block)
+        self.scored.check(block)
         with np.errstate(under="ignore"):
             safe = self._solve_scaled(block, pairs)
         for i in np.flatnonzero(~safe):
             self._solve_log(block[0] + int(i), pairs)
-        self.problem.check_possible(block, self.log_partition[slice(*block)])
+        self.scored.check_possible(block, self.log_partition[slice(*block)])
         return pairs
 
     def _solve_scaled(self, block: Block, pairs: Array) -> Array:
         """Compute the structures of a block in which no number is too small; returns which."""
-        problem, graph = self.problem, self.problem.graph
+        scored, graph = self.scored, self.scored.graph
         first, last = block
         nodes = graph.nodes(block)
         child = graph.heads[nodes] >= 0
         starts = graph.offsets[first:last] - nodes.start
-        factors = self.factors or _Factors(np.where(child[:, None, None], problem.matrices[nodes], 0.0))
+        factors = self.factors or _Factors(np.where(child[:, None, None], scored.matrices[nodes], 0.0))
         safe = np.logical_and.reduceat(factors.safe | ~child, starts)
         log_partition = self.log_partition[first:last]
         log_partition += np.add.reduceat(factors.log_shift * child, starts)
 
-        inside, messages = np.empty_like(problem.scores[nodes]), np.empty_like(problem.scores[nodes])
+        inside, messages = np.empty_like(scored.scores[nodes]), np.empty_like(scored.scores[nodes])
         forest = graph.forest(block)
-        _shift(forest, problem.scores, inside, log_partition, safe)
+        _shift(forest, scored.scores, inside, log_partition, safe)
         np.exp(inside, out=inside)  # NumPy's exp is vectorised, numba's is not
-        _up(forest, factors.direct, problem.stride, inside, messages, log_partition, safe)
+        _up(forest, factors.direct, scored.stride, inside, messages, log_partition, safe)
         if len(self.node):
-            _down(forest, factors.transposed, problem.stride, inside, messages, safe, self.node)
+            _down(forest, factors.transposed, scored.stride, inside, messages, safe, self.node)
         if len(self.edge):
-            _fill_edges(messages, factors.direct, problem.stride, inside, self.edge[nodes])
+            _fill_edges(messages, factors.direct, scored.stride, inside, self.edge[nodes])
         if len(pairs):
             if self.weights is not None:
                 sizes = np.diff(graph.offsets[first : last + 1])
@@ -355,10 +355,10 @@ class _SumProduct:
 
     def _solve_log(self, structure: int, pairs: Array) -> None:
         """Compute one structure in the logarithmic domain."""
-        problem = self.problem
-        nodes = problem.graph.nodes((structure, structure + 1))
-        log_inside = problem.scores[nodes].copy()
-        tree = problem.tree(structure)
+        scored = self.scored
+        nodes = scored.graph.nodes((structure, structure + 1))
+        log_inside = scored.scores[nodes].copy()
+        tree = scored.tree(structure)
         self.log_partition[structure] = log_up(tree, log_inside)
         if len(self.node) and self.log_partition[structure] > -np.inf:
             weight = 1.0 if self.weights is None else float(self.weights[structure])
@@ -390,7 +390,7 @@ def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int |
     >>> log_partition(Graph([0, 2]), scores, np.zeros((2, 2))).round(4).tolist()
     [0.6931]
     """
-    return _SumProduct(Problem(graph, scores, transitions), node=False).run(n_jobs).log_partition
+    return _SumProduct(ScoredGraph(graph, scores, transitions), node=False).run(n_jobs).log_partition
 
 
 def marginals(
@@ -428,7 +428,7 @@ def marginals(
     >>> node.round(4).tolist()
     [[0.25, 0.75], [1.0, 0.0]]
     """
-    solution = _SumProduct(Problem(graph, scores, transitions), edge=edges).run(n_jobs)
+    solution = _SumProduct(ScoredGraph(graph, scores, transitions), edge=edges).run(n_jobs)
     return (solution.log_partition, solution.node, *([solution.edge] if edges else []))
 
 
@@ -474,10 +474,10 @@ def expectations(
     >>> pairs.tolist()
     [[0.75, 0.75], [0.75, 0.75]]
     """
-    problem = Problem(graph, scores, transitions)
-    if not problem.shared:
+    scored = ScoredGraph(graph, scores, transitions)
+    if not scored.shared:
         raise DataError("expectations need one (L, L) matrix of transitions; use marginals with edges=True")
     if weights is not None and np.shape(weights) != (len(graph),):
         raise DataError(f"weights need the shape ({len(graph)},), but have {np.shape(weights)}")
-    solution = _SumProduct(problem, pairs=True, weights=weights, rounder=rounder).run(n_jobs)
+    solution = _SumProduct(scored, pairs=True, weights=weights, rounder=rounder).run(n_jobs)
     return solution.log_partition, solution.node, solution.pairs

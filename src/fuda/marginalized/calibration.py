@@ -46,14 +46,14 @@ _BESIDE_LABELINGS = np.array(
 _REGULARIZATION = 0.01  # the strength of the pull of coefficients towards 1
 
 
-class Evidence(NamedTuple):
+class DecisionInputs(NamedTuple):
     """What decides about the labels of nodes.
 
     Attributes
     ----------
     scores : array (N, L)
         S(t,σ), up to a factor per node.
-    belief : array (N, L)
+    prior : array (N, L)
         The prior P(σ|t).
     memory : array (N, L) or (1, 1)
         M(t,σ), from remembered corrections.
@@ -62,7 +62,7 @@ class Evidence(NamedTuple):
     """
 
     scores: Array
-    belief: Array
+    prior: Array
     memory: Array = np.zeros((1, 1))
     joint: Joint | None = None
 
@@ -93,19 +93,19 @@ class Calibration:
     pairs: Array
     by_labelings: bool = False
 
-    def marginals(self, evidence: Evidence) -> Array:
+    def marginals(self, inputs: DecisionInputs) -> Array:
         """Return P(y_t = σ) per node, (N, L)."""
-        return _softmax(self.logits(evidence))
+        return _softmax(self.logits(inputs))
 
-    def ranks(self, evidence: Evidence) -> Array:
+    def ranks(self, inputs: DecisionInputs) -> Array:
         """Return what ranks the labels of each node by scores and memory alone."""
-        if not evidence.memory.any():
-            return evidence.scores
-        return self.point[0] * evidence.scaled() + evidence.memory
+        if not inputs.memory.any():
+            return inputs.scores
+        return self.point[0] * inputs.scaled() + inputs.memory
 
-    def logits(self, evidence: Evidence) -> Array:
+    def logits(self, inputs: DecisionInputs) -> Array:
         """Return z + M per node, (N, L)."""
-        return self.point @ _parts(evidence) + evidence.memory
+        return self.point @ _parts(inputs) + inputs.memory
 
     def candidates(self) -> list[Calibration]:
         """Return this calibration with other values of a', to choose by the labels they give."""
@@ -115,13 +115,11 @@ class Calibration:
             for a in values.tolist()
         ]
 
-    def labelings(self, evidence: Evidence) -> tuple[Array, Array]:
+    def labelings(self, inputs: DecisionInputs) -> tuple[Array, Array]:
         """Return the node scores (N, L) and pair scores (L, L) of labelings as a whole."""
-        joint = evidence.joint if self.by_labelings else None
-        scores, pairs = _labeling_scores(
-            self.labeling_coefficients, _parts(evidence, joint), joint, self.pairs
-        )
-        return scores + evidence.memory, pairs
+        joint = inputs.joint if self.by_labelings else None
+        scores, pairs = _labeling_scores(self.labeling_coefficients, _parts(inputs, joint), joint, self.pairs)
+        return scores + inputs.memory, pairs
 
 
 def label_f1(labels: Array, predicted: Array, outside: int | None) -> float:
@@ -146,7 +144,7 @@ def pair_information(labels: Array, edges: Array, label_count: int) -> Array:
 
 
 def fit(
-    evidence: Evidence,
+    inputs: DecisionInputs,
     labels: Array,
     graph: inference.Graph | None,
     pairs: Array,
@@ -156,7 +154,7 @@ def fit(
 
     Parameters
     ----------
-    evidence : Evidence
+    inputs : DecisionInputs
         Held-out scores S(t,σ) and priors P(σ|t).
     labels : array (N,)
         Label numbers, −1 where unknown.
@@ -172,14 +170,14 @@ def fit(
     Calibration
         The coefficients of maximum likelihood.
     """
-    parts = _parts(evidence)
+    parts = _parts(inputs)
     known = np.flatnonzero(labels >= 0)
     point = _fitted(lambda x: _point_loss(x, parts[known], labels[known]), np.ones(2))
-    coefficients, joint = np.append(point, 1.0), evidence.joint
+    coefficients, joint = np.append(point, 1.0), inputs.joint
     if graph is None:
         return Calibration(point, coefficients, pairs)
     if joint is not None:  # it has scores of pairs, so that w = 0
-        parts, pairs = _parts(evidence, joint), np.zeros_like(pairs)
+        parts, pairs = _parts(inputs, joint), np.zeros_like(pairs)
         coefficients = np.append(point[0], np.ones(2))
     coefficients = _fitted(
         lambda x: _labeling_loss(x, parts, joint, labels, graph, pairs, n_jobs), coefficients
@@ -187,10 +185,10 @@ def fit(
     return Calibration(point, coefficients, pairs, joint is not None)
 
 
-def _parts(evidence: Evidence, joint: Joint | None = None) -> Array:
+def _parts(inputs: DecisionInputs, joint: Joint | None = None) -> Array:
     """Return the two terms of z (of z' with a joint prior) without coefficients: (N, 2, L)."""
-    of_prior = np.log(np.maximum(evidence.belief, _LEAST)) if joint is None else joint.nodes
-    return np.stack([evidence.scaled(), of_prior], axis=1)
+    of_prior = np.log(np.maximum(inputs.prior, _LEAST)) if joint is None else joint.nodes
+    return np.stack([inputs.scaled(), of_prior], axis=1)
 
 
 def _labeling_scores(numbers: Array, parts: Array, joint: Joint | None, pairs: Array) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ import numpy as np
 from fuda.data.structures import Structure
 from fuda.explanations.base import Explanation, Pair, Verdict, Voice
 from fuda.explanations.positions import Positions
-from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.engines import Engine
 from fuda.marginalized.numbers import Numbers
 
 __all__ = ["Explanation", "Part", "Verdict", "Voice", "positions_of"]

@@ -22,7 +22,7 @@ import numpy as np
 from fuda.checks import is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Links, Span
+from fuda.data.graph import Adjacency, Span
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
@@ -31,7 +31,7 @@ from fuda.kernels.points import Points, points
 from fuda.marginalized.numbers import Cells, Numbers, empty_cells
 from fuda.marginalized.parts import shape_of_features
 from fuda.marginalized.priors import distributions
-from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.recursions import chain_prior, shapes
 from fuda.marginalized.recursions.chain_prior import Chain, chain
 
 Array = np.ndarray
@@ -101,7 +101,8 @@ def marginalized_kernel(
     """
     encoded = WindowEncoder(features, 0).fit(as_structures([a, b]))
     corpus = encoded.corpus
-    _check_numbers(mixing, gap, corpus.shape)
+    check_mixing(mixing)
+    check_gap(gap, corpus.shape)
     shape = shape_of_features(corpus.shape, parts)
     mixing, gap = float(mixing), float(gap)
     k_x = as_kernel(kernel)
@@ -112,7 +113,7 @@ def marginalized_kernel(
     if isinstance(priors[0], Chain) or isinstance(priors[1], Chain):
         kappa = _chain_kappa(_as_chain(priors[0]), _as_chain(priors[1]), weight, k_y, gap, log)
     else:
-        kappa = _product_kappa(shape, corpus.graph.links, weight, nodes[0] @ k_y @ nodes[1].T, gap, log)
+        kappa = _product_kappa(shape, corpus.graph.adjacency, weight, nodes[0] @ k_y @ nodes[1].T, gap, log)
     if log:
         return _log_values(nodes, k_y, kappa)
     values = _values(nodes, k_y, kappa)
@@ -161,14 +162,21 @@ def label_gram(label_kernel: Any, label_count: int) -> Array:
     return np.array(k_y.gram(labels, labels))  # a copy, since it may be read-only
 
 
-def _check_numbers(mixing: Any, gap: Any, shape: str) -> None:
-    """Raise DataError if c or g is out of range."""
-    if not is_number(mixing, *MIXING):
-        raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-150 to 1e150)")
+def check_mixing(mixing: Any, bounds: tuple[float, float] = MIXING, otherwise: str = "") -> None:
+    """Raise DataError if c is out of bounds; `otherwise` says what else the parameter may be."""
+    if not is_number(mixing, *bounds):
+        between = "from {:g} to {:g}".format(*bounds)
+        raise DataError(f"mixing={short(mixing)}: give c, a number above 0 ({between}){otherwise}")
+
+
+def check_gap(gap: Any, shape: str = "sequence") -> None:
+    """Raise DataError if g is out of range, or not 0 for structures without gaps."""
     if not is_number(gap, 0, 1):
-        raise DataError(f"gap={short(gap)}: give a number from 0 (no gaps) to 1 (gaps at no price)")
-    if gap > 0.0 and shape != "sequence":
-        raise DataError(f"gap={gap:g}: only sequences have gaps, but these are {shape}s; leave gap at 0")
+        raise DataError(f"gap={short(gap)}: give a number from 0 (no gaps) to 1 (gaps cost nothing)")
+    if gap and shape != "sequence":
+        raise DataError(
+            f"gap={gap:g}: only sequences have gaps, but structure 0 is a {shape}; leave gap at 0"
+        )
 
 
 def _weight(k_x: Kernel, mixing: float, encoded: Encoded) -> Array:
@@ -233,15 +241,15 @@ def _as_chain(prior: Array | Chain) -> Chain:
     return chain(prior[0], [np.tile(row, (len(row), 1)) for row in prior[1:]])
 
 
-def _product_kappa(shape: int, edges: Links, weight: Array, mass: Array, gap: float, log: bool) -> Numbers:
+def _product_kappa(shape: int, near: Adjacency, weight: Array, mass: Array, gap: float, log: bool) -> Numbers:
     """Return κ in doubles, or in scaled numbers if doubles may overflow or for logarithms."""
     size_a, size_b = weight.shape
     with np.errstate(over="ignore", under="ignore"):
         largest = float(np.abs(weight).max()), float(np.abs(weight * mass).max())
-    scaled = log or not pair.plain_is_safe(shape, size_a, size_b, gap, *largest)
+    scaled = log or not shapes.plain_is_safe(shape, size_a, size_b, gap, *largest)
     kappa = empty_cells(scaled, size_a, size_b)
-    a, b = Span(edges, 0, size_a), Span(edges, size_a, size_a + size_b)
-    pair.fill(shape, a, b, weight, mass, gap, kappa, pair.workspace(scaled, size_a, size_b))
+    a, b = Span(near, 0, size_a), Span(near, size_a, size_a + size_b)
+    shapes.fill(shape, a, b, weight, mass, gap, kappa, shapes.workspace(scaled, size_a, size_b))
     return _over_labels(kappa)
 
 
@@ -250,7 +258,7 @@ def _chain_kappa(a: Chain, b: Chain, weight: Array, k_y: Array, gap: float, log:
     (size_a, size_b), label_count = weight.shape, len(k_y)
     largest = float(np.abs(weight).max())
     product = largest * float(np.abs(k_y).max())
-    scaled = log or not pair.plain_is_safe(pair.SHAPES["sequence"], size_a, size_b, gap, largest, product)
+    scaled = log or not shapes.plain_is_safe(shapes.SHAPES["sequence"], size_a, size_b, gap, largest, product)
     if gap == 0.0 and np.array_equal(k_y, np.eye(label_count)):
         kappa = empty_cells(scaled, size_a, size_b, label_count)
         work = empty_cells(scaled, size_b, label_count)

@@ -28,25 +28,26 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fuda.checks import is_number
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Links, Span
+from fuda.data.graph import Adjacency, Span
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
+from fuda.marginalized.kernel import check_mixing
 from fuda.marginalized.numbers import Cells, empty_cells, normal, number, plus, read, times, write
-from fuda.marginalized.recursions import pair
+from fuda.marginalized.recursions import shapes
 from fuda.parallel import Block, blocks, run
 
 Array = np.ndarray
+LABELLED_MIXING = 1e-75, 1e75  # the smallest and largest c
 _BLOCK_NODES = 2048
 _GRAM_VALUES = 1 << 21  # how many values of k_x are computed at a time
 _LOG_BASE = 512 * math.log(2)  # the logarithm of the base of scaled numbers
-_SEQUENCE = pair.SHAPES["sequence"]
+_SEQUENCE = shapes.SHAPES["sequence"]
 
 
 def labelled_kernel(
@@ -116,13 +117,7 @@ def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
     return k_y.gram(label_points, label_points)
 
 
-def check_mixing(mixing: Any) -> None:
-    """Raise DataError if c is out of range."""
-    if not is_number(mixing, 1e-75, 1e75):
-        raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-75 to 1e75)")
-
-
-class Packed(NamedTuple):
+class PackedLabelings(NamedTuple):
     """Labelings as arguments of compiled functions.
 
     Structure i has the labelings first[i] … first[i+1]−1; labeling c is of structure owner[c],
@@ -130,7 +125,7 @@ class Packed(NamedTuple):
     with itself, 0 if the kernel is not normalized.
     """
 
-    links: Links
+    adjacency: Adjacency
     offsets: Array
     types: Array
     first: Array
@@ -148,7 +143,7 @@ class Labelings:
     encoded : Encoded
         The structures.
     labels, first : arrays
-        The labelings, in the layout of `Packed`.
+        The labelings, in the layout of `PackedLabelings`.
     numbering : Numbering
         The numbers of distinct observations.
 
@@ -156,19 +151,19 @@ class Labelings:
     ----------
     owner : array (m,)
         The structure of each labeling.
-    packed : Packed
+    packed : PackedLabelings
         The labelings.
     """
 
     def __init__(self, encoded: Encoded, labels: Array, first: Array, numbering: Numbering) -> None:
         corpus = encoded.corpus
-        self.shape = pair.SHAPES[corpus.shape]
+        self.shape = shapes.SHAPES[corpus.shape]
         self.points = points(encoded, numbering)
         self.owner = np.repeat(np.arange(len(corpus)), np.diff(first))
         sizes = np.diff(corpus.offsets)[self.owner]
-        nodes = corpus.graph.links, corpus.offsets, corpus.types.astype(np.int64)
+        nodes = corpus.graph.adjacency, corpus.offsets, corpus.types.astype(np.int64)
         starts, log_norms = np.cumsum(sizes) - sizes, np.zeros(len(sizes))
-        self.packed = Packed(*nodes, first, self.owner, starts, labels, log_norms)
+        self.packed = PackedLabelings(*nodes, first, self.owner, starts, labels, log_norms)
 
     def types_of(self, structure: int) -> Array:
         """Return the types of the nodes of a structure."""
@@ -203,7 +198,7 @@ class Similarity:
         numbering: Numbering,
         n_jobs: int | None = None,
     ) -> None:
-        check_mixing(mixing)
+        check_mixing(mixing, LABELLED_MIXING)
         self.kernel, self.label_gram, self.mixing = (
             kernel,
             np.require(label_gram, np.float64, ["C", "A", "W"]),
@@ -212,7 +207,7 @@ class Similarity:
         self.normalized, self.numbering, self.n_jobs = normalized, numbering, n_jobs
 
     def prepare(self, encoded: Encoded, labels: Array, first: Array) -> Labelings:
-        """Return labelings of the structures of a corpus, given in the layout of `Packed`."""
+        """Return labelings of the structures of a corpus, laid out as in `PackedLabelings`."""
         labelings = Labelings(encoded, labels, first, self.numbering)
 
         def solve(structure: int) -> None:
@@ -273,7 +268,7 @@ class Similarity:
     def _workspace(self, a: Labelings, weight: Array, longest: int) -> Workspace:
         """Allocate arrays for comparisons with structures of up to `longest` nodes."""
         size, largest = len(weight), float(np.abs(weight).max()) * float(np.abs(self.label_gram).max())
-        safe = pair.plain_is_safe(a.shape, size, longest, 0.0, largest, largest)
+        safe = shapes.plain_is_safe(a.shape, size, longest, 0.0, largest, largest)
         new, to_label = np.empty((2, size, longest)), np.empty((len(self.label_gram), longest))
         down, sums = empty_cells(not safe, size, longest), empty_cells(not safe, 1, longest)
         return Workspace(self.label_gram, new[0], new[1], to_label, down, sums)
@@ -297,9 +292,9 @@ class Workspace(NamedTuple):
 @compiled
 def _fill_rows(
     shape: int,
-    a: Packed,
+    a: PackedLabelings,
     chosen: Array,
-    b: Packed,
+    b: PackedLabelings,
     begin: int,
     end: int,
     by_type: Array,
@@ -319,7 +314,7 @@ def _fill_rows(
 
 
 @compiled
-def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, work: Workspace) -> None:
+def _fill_norms(shape: int, a: PackedLabelings, structure: int, weight: Array, work: Workspace) -> None:
     """Compute ½ log K of the labelings of a structure with themselves."""
     for c in range(a.first[structure], a.first[structure + 1]):
         mantissa, exponent = _compare(shape, a, c, a, c, weight, work)
@@ -328,8 +323,9 @@ def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, work: Work
 
 @compiled
 def _compare(
-    shape: int, a: Packed, labeling_a: int, b: Packed, labeling_b: int, weight: Array, work: Workspace
-) -> tuple[float, int]:
+    shape: int, a: PackedLabelings, labeling_a: int, b: PackedLabelings, labeling_b: int, weight: Array,
+    work: Workspace,
+) -> tuple[float, int]:  # fmt: skip
     """Return K of two labelings as a scaled number, from c² (k_x + 1) between their nodes."""
     begin_a, end_a = a.offsets[a.owner[labeling_a]], a.offsets[a.owner[labeling_a] + 1]
     begin_b, end_b = b.offsets[b.owner[labeling_b]], b.offsets[b.owner[labeling_b] + 1]
@@ -345,7 +341,7 @@ def _compare(
     if shape == _SEQUENCE:
         total = _runs(size_a, size_b, work.k, work.down)
     else:
-        trees = Span(a.links, begin_a, end_a), Span(b.links, begin_b, end_b)
+        trees = Span(a.adjacency, begin_a, end_a), Span(b.adjacency, begin_b, end_b)
         total = _subtrees(trees[0], trees[1], work.k, work.down, work.sums)
     return times(total, normal(1.0, 0))
 
@@ -394,7 +390,7 @@ def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
     """Return Σ K(τ,t) of two trees from k(τ,t), a number of the kind of `down`."""
     total = number(0.0, down)
     for step in range(a.end - 1, a.begin - 1, -1):
-        node = a.links.order[step]
+        node = a.adjacency.order[step]
         i = node - a.begin
         for j in range(b.end - b.begin):
             below = _matchings(a, node, b, b.begin + j, down, sums)
@@ -411,7 +407,7 @@ def _matchings(a: Span, node_a: int, b: Span, node_b: int, down: Cells, sums: Ce
     For each child of the first node, either it is matched or not (row 0 of `sums` is S(v,·)):
     S(v,w) = S(v−1,w) + M(v,w) with M(v,w) = M(v,w−1) + K(v,w) S(v−1,w−1) and S(0,·) = S(·,0) = 1.
     """
-    one, of_a, of_b = number(1.0, down), a.links.children, b.links.children
+    one, of_a, of_b = number(1.0, down), a.adjacency.children, b.adjacency.children
     first, count = of_b.indptr[node_b], of_b.indptr[node_b + 1] - of_b.indptr[node_b]
     for w in range(count):
         write(sums, (0, w), one)

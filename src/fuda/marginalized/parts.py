@@ -20,12 +20,12 @@ import numpy as np
 
 from fuda.data.corpus import Corpus
 from fuda.errors import DataError, short
-from fuda.marginalized.recursions.pair import DAG, LINES, SHAPES, SIDED, TREE
+from fuda.marginalized.recursions.shapes import DAG, LINES, SHAPES, SIDED, TREE
 
 RUNS = "runs"
 _SIDED = "sided-"
 _PLAIN = {"lines": LINES, "paths": DAG, "subtrees": TREE}
-PARTS = {_SIDED + name: code + SIDED for name, code in _PLAIN.items()} | _PLAIN
+PARTS = {_SIDED + name: shape + SIDED for name, shape in _PLAIN.items()} | _PLAIN
 _OF_DAGS = ("sided-paths", "paths")
 _USUAL = {"sequence": RUNS, "tree": "subtrees", "dag": "paths"}
 

@@ -9,7 +9,7 @@ identity, κ(τ,t,σ) has a label, and γ_τ(σ) = α_τ(σ) P(σ|τ).
 
 `Examples` are structures with their observations and priors; `Sources` are examples prepared for
 one kernel, and make the `Problem` of scoring any targets. Subsets of examples and of sources are
-index operations: observations, codes and kernel values are shared with the whole.
+index operations: observations, classes and kernel values are shared with the whole.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Graph, Links
+from fuda.data.graph import Adjacency, Graph
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Observed, Points
-from fuda.marginalized.codes import APART, Codes, Columns, Types
+from fuda.marginalized.kernel_classes import APART, CachedColumns, KernelClasses, Types
 from fuda.marginalized.parts import shape_of_features
 from fuda.marginalized.priors import Prior
-from fuda.marginalized.recursions import pair
+from fuda.marginalized.recursions import shapes
 
 Array = np.ndarray
 _FREQUENT_ONE_IN = 600  # a type is frequent if it occurs more often than once in so many source nodes
@@ -113,8 +113,8 @@ class Side(NamedTuple):
         Structure i has the nodes offsets[i] … offsets[i+1]−1.
     types : array (N,)
         The row of each node in the points.
-    codes, twins : arrays (N,)
-        The code and the twin number of each node, see `codes`.
+    classes, ids : arrays (N,)
+        The kernel class and the id of each node, see `kernel_classes`.
     prior : array (N, L)
         P(ρ|t).
     before, after : arrays (N, L, L) or None
@@ -125,17 +125,17 @@ class Side(NamedTuple):
 
     offsets: Array
     types: Array
-    codes: Array
-    twins: Array
+    classes: Array
+    ids: Array
     prior: Array
     before: Array | None
     after: Array | None
     graph: Graph
 
     @property
-    def links(self) -> Links:
+    def adjacency(self) -> Adjacency:
         """The edges, as arguments of compiled functions."""
-        return self.graph.links
+        return self.graph.adjacency
 
     @property
     def sizes(self) -> Array:
@@ -166,8 +166,8 @@ class Problem:
         Both sides.
     observed : tuple of Observed
         The observations of sources and targets.
-    codes : Codes
-        k_x by the codes of sources and targets.
+    kernel_classes : KernelClasses
+        k_x by the classes of sources and targets.
     self_values : array (N,)
         c² k_x(τ,τ) of source nodes.
     label_gram : array (L, L)
@@ -184,7 +184,7 @@ class Problem:
     sources: Side
     targets: Side
     observed: tuple[Observed, Observed]
-    codes: Codes
+    kernel_classes: KernelClasses
     self_values: Array
     label_gram: Array
     mixing: float
@@ -244,21 +244,21 @@ class Sources:
         self.types: Types = parent.types if parent else Types(settings.kernel, examples.points)
 
     def take(self, structures: Array) -> Sources:
-        """Return some of the structures, by index; codes and kernel values are shared."""
+        """Return some of the structures, by index; classes and kernel values are shared."""
         return Sources(self.settings, self.examples.take(structures), self._n_jobs, self._parent)
 
     def problem(self, targets: Examples | None = None) -> Problem:
         """Return the problem of scoring targets, by default the sources themselves."""
         examples, targets = self.examples, self.examples if targets is None else targets
         if targets.observed is examples.observed:
-            codes, diagonal = self._parent._source_codes, self.types.diagonal
+            classes, diagonal = self._parent._source_classes, self.types.diagonal
         elif self._parent._columns.suit(targets.encoded.corpus):
-            codes, diagonal = self._parent._columns.of(targets.encoded.corpus, targets.observed)
+            classes, diagonal = self._parent._columns.of(targets.encoded.corpus, targets.observed)
         else:
             types = Types(self.settings.kernel, targets.points)
-            codes, diagonal = Codes(self.types, types, self._frequent, self._n_jobs), types.diagonal
-        source = _side(examples, codes.sources, codes.source_twins) if codes.is_shared else self._uncoded
-        target = _side(targets, codes.targets, codes.target_twins)
+            classes, diagonal = KernelClasses(self.types, types, self._frequent, self._n_jobs), types.diagonal
+        source = _side(examples, classes.sources, classes.source_ids) if classes.is_shared else self._unshared
+        target = _side(targets, classes.targets, classes.target_ids)
         mass, constant = 0.0, _constant(targets.prior)
         largest = _largest(self.settings.label_gram, targets, diagonal, constant)
         if self._constant_prior is not None and constant is not None:
@@ -266,7 +266,7 @@ class Sources:
         shape = shape_of_features(examples.encoded.corpus.shape, self.settings.parts)
         is_scaled, both = not self._plain_is_safe(targets, largest), (examples.observed, targets.observed)
         return Problem(
-            shape, source, target, both, codes, self._self_values, *self.settings[1:4], mass, is_scaled
+            shape, source, target, both, classes, self._self_values, *self.settings[1:4], mass, is_scaled
         )
 
     def largest_product(self) -> float:
@@ -283,7 +283,7 @@ class Sources:
             for source_bound, target_bound in bounds
         )
         longest = self._longest, int(targets.sizes.max())
-        return bool(pair.plain_is_safe(shape, *longest, settings.gap, weight, product))
+        return bool(shapes.plain_is_safe(shape, *longest, settings.gap, weight, product))
 
     @cached_property
     def _longest(self) -> int:
@@ -291,14 +291,14 @@ class Sources:
         return int(self.examples.sizes.max())
 
     @cached_property
-    def _source_codes(self) -> Codes:
-        """Codes of the sources as targets of themselves."""
-        return Codes(self.types, self.types, self._frequent, self._n_jobs)
+    def _source_classes(self) -> KernelClasses:
+        """The classes of the sources as targets of themselves."""
+        return KernelClasses(self.types, self.types, self._frequent, self._n_jobs)
 
     @cached_property
-    def _columns(self) -> Columns:
+    def _columns(self) -> CachedColumns:
         """Kernel values of targets, by observation."""
-        return Columns(self.types)
+        return CachedColumns(self.types)
 
     @cached_property
     def _frequent(self) -> Array:
@@ -307,8 +307,8 @@ class Sources:
         return np.flatnonzero(np.bincount(types) * _FREQUENT_ONE_IN > len(types))
 
     @cached_property
-    def _uncoded(self) -> Side:
-        """The sources with every type as a code."""
+    def _unshared(self) -> Side:
+        """The sources with every type as a class."""
         count = len(self.examples.points)
         return _side(self.examples, np.arange(count), np.full(count, APART))
 
@@ -329,11 +329,11 @@ class Sources:
         return _constant(self.examples.prior)
 
 
-def _side(examples: Examples, codes: Array, twins: Array) -> Side:
-    """Return one side of a problem, from the code and the twin number of each type."""
+def _side(examples: Examples, classes: Array, ids: Array) -> Side:
+    """Return one side of a problem, from the class and the id of each type."""
     corpus = examples.encoded.corpus
-    codes, twins = codes[corpus.types].astype(np.int32), twins[corpus.types].astype(np.int32)
-    return Side(corpus.offsets, corpus.types, codes, twins, *examples.prior[:3], corpus.graph)
+    classes, ids = classes[corpus.types].astype(np.int32), ids[corpus.types].astype(np.int32)
+    return Side(corpus.offsets, corpus.types, classes, ids, *examples.prior[:3], corpus.graph)
 
 
 def _largest(

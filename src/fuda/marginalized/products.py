@@ -27,7 +27,7 @@ _LARGEST_COUNT = 255  # the largest number of common features that fits into a b
 # The largest number of values in the table of levels, which should stay in a cache.
 _LEVELS = 1 << 18
 # A feature that more than one in so many columns have is added as a row of 0 and 1.
-_FREQUENT_ONE_IN = 16
+_DENSE_ONE_IN = 16
 
 
 class SparseRows(NamedTuple):
@@ -132,7 +132,7 @@ def common(products: Products, rows: Array, columns: Array) -> Array:
     heads, members, others, counts = _lists(products.columns, columns)
     # Features that many columns have are added as rows of 0 and 1, made when first needed.
     wholes, used = (
-        np.zeros((_FREQUENT_ONE_IN * len(members) // max(1, len(columns)), len(columns)), dtype=np.uint8),
+        np.zeros((_DENSE_ONE_IN * len(members) // max(1, len(columns)), len(columns)), dtype=np.uint8),
         0,
     )
     for i in range(len(rows)):
@@ -140,7 +140,7 @@ def common(products: Products, rows: Array, columns: Array) -> Array:
         for e in range(products.rows.ends[rows[i]], products.rows.ends[rows[i] + 1]):
             feature = products.rows.indices[e]
             at = heads[feature]
-            if counts[feature] * _FREQUENT_ONE_IN > len(columns):
+            if counts[feature] * _DENSE_ONE_IN > len(columns):
                 while at >= 0:
                     wholes[used, members[at]] = 1
                     at = others[at]

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuda.data.structures import Structure
-from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.engines import Engine, make_engine
 from fuda.marginalized.problem import Examples, Settings, Sources
 
 Array = np.ndarray
@@ -48,7 +47,7 @@ class Support:
         """Return an engine for the scores of targets; `settings` must be the same in all calls."""
         if self._prepared is not None and self._prepared[0] == (name, n_jobs):
             _, sources, engine = self._prepared
-            return engine.aimed_at(sources.problem(targets))
+            return engine.for_targets(sources.problem(targets))
         sources = Sources(settings, self.examples, n_jobs)
         engine = make_engine(name, sources.problem(targets), n_jobs)
         self._prepared = (name, n_jobs), sources, engine

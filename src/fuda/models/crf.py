@@ -43,7 +43,7 @@ from fuda.optimize.result import Function, Minimizer
 from fuda.optimize.vectors import dot
 from fuda.parallel import one_blas_thread
 from fuda.progress import Callback
-from fuda.training.crf_curvature import curvature, features_per_node, packed
+from fuda.training.crf_curvature import curvature, features_per_node, quantized
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 from fuda.training.crf_parts import DistributedLoss, distributed_loss
 from fuda.training.merged_features import MergedFeatures
@@ -256,7 +256,7 @@ class CRF(NamedWeights, MarkovLabeler):
         if not self.can_learn:
             raise DataError(
                 "this model comes from another program or an older version of fuda, and does not say how "
-                "firmly its data held each weight; fit a model, which can then learn more"
+                "certain each weight is; fit a model, which can then learn more"
             )
         new = self._encode(X)
         new_labels = [] if new is None else flat_labels(y, new.corpus)
@@ -412,7 +412,7 @@ class CRF(NamedWeights, MarkovLabeler):
     ) -> np.ndarray | None:
         """The curvature of the loss at merged weights u; None if `partial_fit` is not possible."""
         at_u = loss.curvature_at(u) if isinstance(loss, DistributedLoss) else curvature(loss, u)
-        return packed(merged.expand(at_u, power=2))
+        return quantized(merged.expand(at_u, power=2))
 
     def _scaled_minimizer(
         self, data: TrainingData, loss: TrainingLoss | DistributedLoss, start: np.ndarray, roots: np.ndarray

@@ -40,12 +40,12 @@ from fuda.models.fitting.training_data import TrainingData
 from fuda.models.fitting.validation import Held, Validation
 from fuda.models.markov import MarkovLabeler
 from fuda.models.teaching.label_growth import added_labels
-from fuda.models.teaching.perceptron import Firmness, firmness_of, grow_labels, learn_more
+from fuda.models.teaching.perceptron import Curvature, curvature_of, grow_labels, learn_more
 from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.online_updates import UPDATES, OnlineLearner, Update
-from fuda.training.perceptron import Dual, Examples, Learner, Mistakes, Pass, State
+from fuda.training.perceptron import Dual, Mistakes, Pass, PerceptronLearner, State, TrainingExamples
 from fuda.training.perceptron_epochs import Epochs
 from fuda.training.voted_perceptron import Correction, votes
 from fuda.training.whole_perceptron import WholePrimal
@@ -168,7 +168,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     _defaults: ClassVar[dict[str, Any]] = {"features": "text"}
     _minimum_counts: ClassVar[tuple[int, int]] = (0, 2)  # where there is a kernel
     _state: State
-    _firmness: Firmness | None
+    _curvature: Curvature | None
 
     def __init__(
         self,
@@ -336,11 +336,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
         self._learn(encoded, data.labels, eta, self.epochs, data.held)
         self._prepare_predictions()
-        self._firmness = self._measure_firmness(data)
+        self._curvature = self._measure_curvature(data)
 
-    def _measure_firmness(self, data: TrainingData) -> Firmness | None:
+    def _measure_curvature(self, data: TrainingData) -> Curvature | None:
         """The curvature of the weights; None if `partial_fit` continues by epochs."""
-        return firmness_of(self, data)
+        return curvature_of(self, data)
 
     def _variances(self, data: TrainingData, state: State) -> Array:
         """Σ at the start of a fit, empty where it stays 1."""
@@ -358,8 +358,8 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self, encoded: Encoded, labels: Array, eta: Array, epochs: int, held: Held | None = None
     ) -> None:
         """Learn from the structures whose weight is not 0; those of the support come first."""
-        examples = Examples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
-        learner: Learner
+        examples = TrainingExamples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
+        learner: PerceptronLearner
         if self._update.kind or len(self._state.variances):
             learner = OnlineLearner(encoded, examples, self._state, self._update)
             self._state = learner.state
@@ -408,7 +408,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         if validation.held is not None:
             self.validation_curve_ = validation.curve
 
-    def _after_epoch(self, mistakes: Pass, examples: Examples) -> None:
+    def _after_epoch(self, mistakes: Pass, examples: TrainingExamples) -> None:
         """Called after each epoch with its mistakes; for subclasses."""
 
     def _keep_support(self, encoded: Encoded) -> None:

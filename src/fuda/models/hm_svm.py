@@ -35,7 +35,7 @@ from fuda.models.explained import markov as explained_markov
 from fuda.models.files import hm_svm as hm_svm_file
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.fitting.validation import Validation
-from fuda.models.likeliest import Ray, sampled
+from fuda.models.likeliest import ScaledLoss, sampled
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Callback, Iterations, warn
@@ -110,7 +110,7 @@ class HMSVM(MarkovLabeler):
     max_iter : int, default=1000
         The largest number of rounds.
     tol : float, default=1e-3
-        The relative gap (primal − dual) / primal at which training ends.
+        The relative duality gap (primal − dual) / primal at which training ends.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     cache_bytes : int, default=1073741824
@@ -143,8 +143,8 @@ class HMSVM(MarkovLabeler):
     square_ : float
         ‖w‖².
     history_ : list of Measured
-        Dual and primal objective, gap and number of support sequences, by round. Not in model
-        files.
+        Dual and primal objective, duality gap and number of support sequences, by round. Not in
+        model files.
     n_iter_ : int
         The number of rounds. Not in model files.
 
@@ -348,7 +348,7 @@ class HMSVM(MarkovLabeler):
         self.n_iter_ = len(self.history_)
         if reason is not None:
             warn(
-                f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}; "
+                f"the HMSVM has not converged: {reason}; its duality gap is {self.history_[-1].gap:.2g}; "
                 f"{self._remedy(float(squared_norms(self.kernel_, encoded).mean()))}",
                 ConvergenceWarning,
             )
@@ -370,18 +370,17 @@ class HMSVM(MarkovLabeler):
         part, at = encoded.take(chosen), encoded.corpus.nodes_of(chosen)
         weight = np.ones(len(encoded.corpus)) if data.sample_weight is None else data.sample_weight
         square = self.square_ * float(squared_norms(self.kernel_, part).mean()) / _USUAL_SQUARE
-        share = len(chosen) / len(encoded.corpus)
-        scores = self._scores(part)
-        return Ray(part.corpus.graph, *scores, data.labels[at], weight[chosen], share).likeliest(square)
+        sample = part.corpus.graph, *self._scores(part), data.labels[at], weight[chosen]
+        return ScaledLoss(*sample, len(chosen) / len(encoded.corpus)).likeliest(square)
 
     def _remedy(self, square: float) -> str:
         """The advice where training does not converge; `square` is the mean of k(x, x)."""
         if self.slack is None or self.C * square < _CLOSE_FIT:
-            return "allow more rounds by max_iter, or a larger gap by tol"
+            return "allow more rounds by max_iter, or a larger tol"
         return (
             f"C times the kernel of a node with itself is {self.C * square:,.0f} on average, so that margins "
             f"are hardly ever violated, which takes many rounds: normalize the kernel (kernel.normalized()), "
-            f"or set C near {_CLOSE_FIT / 10 / square:.1g}, or allow a larger gap by tol"
+            f"or set C near {_CLOSE_FIT / 10 / square:.1g}, or allow a larger tol"
         )
 
     def _run(

@@ -32,7 +32,7 @@ def sampled(count: int) -> Array:
     return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
 
 
-class Ray:
+class ScaledLoss:
     """The loss of the weights s w as a function of s.
 
     Parameters

@@ -24,11 +24,9 @@ from fuda.explanations.decisions import Decision, explained
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.marginalized import calibration, memory
-from fuda.marginalized.calibration import Evidence
-from fuda.marginalized.engines import check_engine
-from fuda.marginalized.engines.base import Engine
-from fuda.marginalized.engines.cluster import on_cluster
-from fuda.marginalized.kernel import MIXING, label_gram
+from fuda.marginalized.calibration import DecisionInputs
+from fuda.marginalized.engines import Engine, check_engine, on_cluster
+from fuda.marginalized.kernel import MIXING, check_gap, check_mixing, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import check_parts, usual_parts
 from fuda.marginalized.priors import Prior
@@ -227,13 +225,9 @@ class MarginalizedLabeler(MarginalizedPredictions):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.mixing is not None and not is_number(self.mixing, *MIXING):
-            raise DataError(
-                f"mixing={short(self.mixing)}: give c, a number above 0, or None to choose it by "
-                "held-out scores"
-            )
-        if not is_number(self.gap, 0, 1):
-            raise DataError(f"gap={short(self.gap)}: give a number from 0 (no gaps) to 1 (gaps cost nothing)")
+        if self.mixing is not None:
+            check_mixing(self.mixing, otherwise=", or None to choose it by held-out scores")
+        check_gap(self.gap)
         check_parts(self.parts)
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
@@ -376,18 +370,19 @@ class MarginalizedLabeler(MarginalizedPredictions):
         """This copy, set to train no longer than a comparison with other copies needs."""
         return self
 
-    def _evidence(self, encoded: Encoded, prior: Any = None, margins: Array | None = None) -> Evidence:
+    def _inputs_of(self, encoded: Encoded, prior: Any = None, margins: Array | None = None) -> DecisionInputs:
         """The scores and priors that decide about all nodes; `prior` is theirs or None."""
         prior = prior if isinstance(prior, Prior) else self._prior_of(encoded.corpus, prior)
         scores = self._scores_by(self._support, encoded, prior, margins=margins)
-        return self._evidence_with_memory(encoded, prior, scores)
+        return self._inputs_with_memory(encoded, prior, scores)
 
-    def _evidence_with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
+    def _inputs_with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> DecisionInputs:
         """The same from the scores of the support, with the memory of corrections."""
         if not self._memory:
-            return Evidence(scores.doubles(), prior.nodes, joint=prior.joint)
+            return DecisionInputs(scores.doubles(), prior.nodes, joint=prior.joint)
         by_memory = self._scores_by(self._memory, encoded, prior, self._memory_settings).clipped()
-        return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes), prior.joint)
+        recalled = memory.recalled(by_memory, prior.nodes)
+        return DecisionInputs(scores.doubles(), prior.nodes, recalled, prior.joint)
 
     def _prior_of(self, corpus: Corpus, prior: Any) -> Prior:
         if prior is not None and self.prior_source_.form == "chain":

@@ -29,13 +29,12 @@ from fuda.data.labels import flat_labels
 from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.marginalized import memory
-from fuda.marginalized.engines import can_train_jointly, make_engine
-from fuda.marginalized.engines.base import Engine, PerceptronState
+from fuda.marginalized.engines import Engine, PerceptronState, can_train_jointly, make_engine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Problem, Sources
 from fuda.marginalized.support import Support, merged, relabelled, supports
 from fuda.models.base import Labeler
-from fuda.models.machines.perceptron_orders import Orders, planned_trainings
+from fuda.models.machines.perceptron_orders import Perceptrons, planned_trainings
 from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.models.teaching.label_growth import added_labels
@@ -272,7 +271,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         labels, prior_of_X = self._label_numbers(y, encoded.corpus), self._prior_of(encoded.corpus, prior)
         examples = Examples.of(encoded, prior_of_X)
         scores = self._scores_by(self._support, encoded, prior_of_X)
-        predicted = self._decode(encoded, self._evidence_with_memory(encoded, prior_of_X, scores))
+        predicted = self._decode(encoded, self._inputs_with_memory(encoded, prior_of_X, scores))
         is_wrong = (predicted != labels) & (labels >= 0)
         alpha = self._small_steps(examples, labels, scores)
         self.mistakes_ = [*self.mistakes_, int(is_wrong.sum())]
@@ -318,11 +317,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
     def _memory_of(self, structure: Examples, labels: Array) -> list[Support]:
         """What to remember so that the labels of a structure are predicted; empty if they are."""
-        evidence = self._evidence(structure.encoded, structure.prior)
+        inputs = self._inputs_of(structure.encoded, structure.prior)
         right = np.maximum(labels, 0)
 
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:
-            current = evidence._replace(memory=evidence.memory + recalled)
+            current = inputs._replace(memory=inputs.memory + recalled)
             predicted, of_decoders = self._decode(structure.encoded, current), []
             if self._decoding == "posterior":
                 of_decoders.append(memory.shortfall(self._calibration.ranks(current), right))
@@ -381,7 +380,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     ) -> None:
         engines = engines or [make_engine(self.engine, sources.problem(), self.n_jobs)]
         labels, self.orders_ = np.where(amounts > 0, labels, -1), self._order_count
-        training = Orders(self, engines, alpha)
+        training = Perceptrons(self, engines, alpha)
         validation = validation_of(self, sources, training, training.mean, training.return_to)
         checkpoint = Checkpoint(validation)
         title, has_ended = "MarginalizedPerceptron", checkpoint.has_ended or validation.is_over

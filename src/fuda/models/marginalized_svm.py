@@ -26,8 +26,7 @@ import numpy as np
 from fuda.checks import check_arrays, check_counts, check_numbers, count_in, split_prefix
 from fuda.errors import DataError, short
 from fuda.estimators import ConvergenceWarning, check_random_state
-from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Engine, Margins
+from fuda.marginalized.engines import Engine, Margins, make_engine
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
@@ -66,8 +65,8 @@ class Epoch(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        gap = f"duality gap {self.gap:.2g}"
-        return f"dual {self.dual:,.4g}, {gap}, support {self.support:,}, {self.seconds:.1f} s"
+        duality_gap = f"duality gap {self.gap:.2g}"
+        return f"dual {self.dual:,.4g}, {duality_gap}, support {self.support:,}, {self.seconds:.1f} s"
 
 
 class MarginalizedSVM(MarginalizedLabeler):
@@ -354,5 +353,5 @@ def _epoch(scores: Array, alpha: Array, margins: Margins, began: float) -> Epoch
     dual = alpha[known, labels[known]].sum() - 0.5 * (alpha * scores).sum()
     primal = dual + duality_gaps(scores, alpha, labels, margins.bounds).sum()
     support = int(alpha.any(axis=1).sum())
-    gap = float(1 - dual / primal) if primal > 0 else 0.0
-    return Epoch(float(dual), float(primal), gap, support, time.perf_counter() - began)
+    duality_gap = float(1 - dual / primal) if primal > 0 else 0.0
+    return Epoch(float(dual), float(primal), duality_gap, support, time.perf_counter() - began)

@@ -44,7 +44,8 @@ from fuda.functions import CACHE_BYTES
 from fuda.interrupts import inner_training
 from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
-from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
+from fuda.marginalized.kernel import check_mixing
+from fuda.marginalized.labelled import LABELLED_MIXING, Labelings, Similarity
 from fuda.metrics import Report, evaluate
 from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
@@ -291,7 +292,7 @@ class Reranker(Labeler):
         base._check_parameters()
         check_without_checkpoint(base, "base")
         if self.mixing is not None:
-            check_mixing(self.mixing)
+            check_mixing(self.mixing, LABELLED_MIXING)
         check_numbers(self, "base_weight")
         check_counts(self, "n", "epochs")
         check_counts(self, "folds", least=2)
@@ -465,7 +466,7 @@ class Reranker(Labeler):
             check_kernel(self.kernel_, points(known), known.corpus.place_of_type)
         labels, first, alpha, mixing = (arrays[name] for name in ("labels", "first", "alpha", "mixing"))
         check_arrays({"alpha": alpha, "mixing": mixing}, {"alpha": (len(alpha),), "mixing": (1,)})
-        check_mixing(float(mixing[0]))
+        check_mixing(float(mixing[0]), LABELLED_MIXING)
         if (
             labels.dtype != np.int64
             or first.dtype != np.int64

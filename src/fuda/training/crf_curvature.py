@@ -134,12 +134,12 @@ def features_per_node(encoded: Encoded) -> float:
     return total / encoded.corpus.size
 
 
-def packed(diagonal: Array) -> Array:
+def quantized(diagonal: Array) -> Array:
     """Return log₂(1 + h) in half precision.
 
     Examples
     --------
-    >>> unpacked(packed(np.array([0.0, 7.0, 1e12]))).round(1).tolist()
+    >>> dequantized(quantized(np.array([0.0, 7.0, 1e12]))).round(1).tolist()
     [0.0, 7.0, 1008256608220.1]
     """
     logarithms = diagonal + 1
@@ -163,6 +163,6 @@ def _fill_halves(numbers: Array, bits: Array, halves: Array) -> None:
             halves[i] = ((bits[i] + odd + below_half) >> dropped) - bias
 
 
-def unpacked(stored: Array) -> Array:
+def dequantized(stored: Array) -> Array:
     """Return h from log₂(1 + h)."""
     return np.exp2(stored.astype(np.float64)) - 1

@@ -35,8 +35,8 @@ from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.inference.chain_batches import Chains, Factors, Gradient, chain_losses
 from fuda.inference.exact_sums import rounded, rounder, total
-from fuda.inference.lanes import LANES
 from fuda.inference.pointwise import spread_evidence
+from fuda.inference.simd_doubles import LANES
 from fuda.inference.sum_product import TINY
 from fuda.parallel import Block, run, thread_count
 from fuda.training.score_table import ScoreTable

@@ -84,7 +84,7 @@ class DistributedLoss:
         problem = labels, label_count, loss, sample_weight, position_weight
         self._sample_weight, node_weight = weights_of(encoded.corpus, labels, loss, *problem[3:])
         rounder = rounder_of(encoded.corpus, loss, self._sample_weight, node_weight)
-        self._parts: list[Part] = []
+        self._parts: list[CorpusPart] = []
         recipes = []
         for members in _shares(encoded.corpus.offsets, max(1, len(client.nthreads()))):
             part, arguments = part_of(members, self.rows.encoded, *problem)
@@ -146,7 +146,7 @@ def _curvature_at(loss: TrainingLoss, vector: Array) -> tuple[None, Array]:
     return None, curvature(loss, vector)
 
 
-class Part:
+class CorpusPart:
     """Which weights a part has: the rows of the weights of all parts, by channel."""
 
     def __init__(self, part: Encoded, columns: list[Array], total_weights: Weights) -> None:
@@ -199,7 +199,7 @@ def part_of(
     loss: Loss,
     sample_weight: Array | None = None,
     position_weight: Array | None = None,
-) -> tuple[Part, tuple[Any, ...]]:
+) -> tuple[CorpusPart, tuple[Any, ...]]:
     """Cut some structures out of the arguments of a `TrainingLoss`.
 
     Parameters
@@ -221,7 +221,7 @@ def part_of(
         for weight, at in ((sample_weight, members), (position_weight, nodes))
     ]
     arguments = part, labels[nodes], label_count, loss, *weights
-    return Part(part, columns, Weights.of(encoded, label_count)), arguments
+    return CorpusPart(part, columns, Weights.of(encoded, label_count)), arguments
 
 
 def _shares(offsets: Array, count: int) -> list[Array]:

@@ -53,8 +53,8 @@ from fuda.optimize import qp
 from fuda.parallel import Block, blocks, run
 from fuda.randomness import restore_random, stored_random
 from fuda.training.working_sets import (
+    MarginProblem,
     PackedSets,
-    Problem,
     Visits,
     WorkingSet,
     pack,
@@ -70,7 +70,7 @@ from fuda.training.working_sets import (
 Array = np.ndarray
 SLACKS = ("l1", "l2", None)
 _BLOCK_NODES = 1 << 12
-# Structures whose duality gaps together are at most this share of the allowed gap are skipped.
+# Structures whose duality gaps together are at most this share of the allowed one are skipped.
 _IGNORED_GAP_SHARE = 0.3
 _MAX_SWEEPS = 300  # per round
 # Another sweep follows where the last one gained at least this share of tol times the duality gap.
@@ -83,7 +83,7 @@ _MIN_DIRECTNESS = 0.8
 _MAX_LINE_SEARCH_STEPS = 1e6
 # Rounds without progress before thorough sweeps; the number doubles where they gain little.
 _PATIENCE = 5
-# It is progress if the duality gap falls below this share of the gap `_PATIENCE` rounds before.
+# It is progress if the duality gap falls below this share of that `_PATIENCE` rounds before.
 _MAX_GAP_RATIO = 0.9
 _NO_MOVES = np.empty(0)
 # A structure pauses where it gains less than this share of the mean gain per visit of a sweep.
@@ -170,7 +170,8 @@ class MaxMargin:
         if slack == "l2":
             self.penalties[weights > 0] = 1.0 / weights[weights > 0]
         self.transitions = np.zeros((scores.label_count, scores.label_count))
-        self.problem = Problem(graph.offsets, graph.heads, right, bounds, self.penalties, self.transitions)
+        limits = bounds, self.penalties
+        self.problem = MarginProblem(graph.offsets, graph.heads, right, *limits, self.transitions)
         sizes = np.diff(graph.offsets)
         self.working_sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in sizes]
         self.random = check_random_state(seed)

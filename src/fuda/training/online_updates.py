@@ -37,11 +37,11 @@ from fuda.data.encoding import Encoded
 from fuda.data.graph import Array
 from fuda.inference.higher_order import Grams, Shape, decode, fill_contexts
 from fuda.training.perceptron import (
-    Examples,
-    Learner,
     PackedFeatures,
     Pass,
+    PerceptronLearner,
     State,
+    TrainingExamples,
     count_mistakes,
     fill_scores,
     fill_target,
@@ -92,14 +92,14 @@ class Flat(NamedTuple):
     values: Array
 
 
-class OnlineLearner(Learner):
+class OnlineLearner(PerceptronLearner):
     """The perceptron with weights W of features and corrections of other sizes.
 
     Parameters
     ----------
     encoded : Encoded
         The training corpus.
-    examples : Examples
+    examples : TrainingExamples
         Its structures, labels and weights.
     state : State
         Where to start from; it is not changed. Without variances these are 1.
@@ -112,7 +112,7 @@ class OnlineLearner(Learner):
         The present state.
     """
 
-    def __init__(self, encoded: Encoded, examples: Examples, state: State, update: Update) -> None:
+    def __init__(self, encoded: Encoded, examples: TrainingExamples, state: State, update: Update) -> None:
         self.examples, self.features, self.update = examples, pack_features(encoded), update
         parts, late = (state[0], state[2], state[4]), (state[1], state[3], state[5])
         weights, late_weights = (np.concatenate([part.ravel() for part in of]) for of in (parts, late))
@@ -137,7 +137,7 @@ class OnlineLearner(Learner):
         )
 
 
-def _most_summands(features: PackedFeatures, examples: Examples) -> int:
+def _most_summands(features: PackedFeatures, examples: TrainingExamples) -> int:
     """How many summands δ may have for one structure."""
     ends = np.append(0, np.cumsum(np.diff(features.row_bounds)[features.rows]))
     of_structures = np.diff(ends[features.bounds][examples.offsets]) + np.diff(examples.offsets)
@@ -223,8 +223,8 @@ def _correct(flat: Flat, count: int, update: Update, mistaken: int, eta: float, 
 
 @compiled
 def _online_pass(
-    structures: Array, examples: Examples, features: PackedFeatures, state: State, flat: Flat, update: Update,
-    result: Pass, work: tuple,
+    structures: Array, examples: TrainingExamples, features: PackedFeatures, state: State, flat: Flat,
+    update: Update, result: Pass, work: tuple,
 ) -> None:  # fmt: skip
     """Learn from structures, in that order."""
     shape, grams, size = examples.shape, Grams(state.short, state.full), state.nodes.shape[1]

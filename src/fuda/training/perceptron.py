@@ -38,7 +38,7 @@ from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_
 _MAX_STEPS = 2**53  # files hold the number of steps as a float: these are exact
 
 
-class Examples(NamedTuple):
+class TrainingExamples(NamedTuple):
     """Structures to learn from.
 
     Attributes
@@ -65,7 +65,7 @@ class Examples(NamedTuple):
     label_count: int
 
     @classmethod
-    def of(cls, graph: Graph, labels: Array, eta: Array, order: int, label_count: int) -> Examples:
+    def of(cls, graph: Graph, labels: Array, eta: Array, order: int, label_count: int) -> TrainingExamples:
         """Prepare the structures of a graph."""
         shape = shape_of(graph, order, label_count)
         return cls(graph.offsets, shape, labels.astype(np.int32), eta, order, label_count)
@@ -329,8 +329,9 @@ def fill_target(
 
 @compiled
 def _primal_pass(
-    structures: Array, examples: Examples, features: PackedFeatures, state: State, result: Pass, work: tuple
-) -> None:
+    structures: Array, examples: TrainingExamples, features: PackedFeatures, state: State, result: Pass,
+    work: tuple,
+) -> None:  # fmt: skip
     """Learn from structures, in that order."""
     weights, late_weights, shape, steps = state.nodes, state.late_nodes, examples.shape, state.steps
     grams, late_grams = Grams(state.short, state.full), Grams(state.late_short, state.late_full)
@@ -353,12 +354,12 @@ def _primal_pass(
             change_grams(begin, shape, late_grams, target, predicted, late)
 
 
-class Learner:
+class PerceptronLearner:
     """A perceptron, whose unit of work is a pass over the data.
 
     Attributes
     ----------
-    examples : Examples
+    examples : TrainingExamples
         The structures to learn from, their labels and weights.
     state : State
         The present state.
@@ -366,7 +367,7 @@ class Learner:
         Whether a pass is compiled code, which no interrupt leaves within a structure.
     """
 
-    examples: Examples
+    examples: TrainingExamples
     state: State
     is_compiled: ClassVar[bool] = True
 
@@ -384,20 +385,20 @@ class Learner:
         self.state.become(state)
 
 
-class Primal(Learner):
+class Primal(PerceptronLearner):
     """The perceptron with weights W of features.
 
     Parameters
     ----------
     encoded : Encoded
         The training corpus.
-    examples : Examples
+    examples : TrainingExamples
         Its structures, labels and weights.
     state : State
         Where to start from; changed in place.
     """
 
-    def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
+    def __init__(self, encoded: Encoded, examples: TrainingExamples, state: State) -> None:
         self.examples, self.state, self.features = examples, state, pack_features(encoded)
 
     def run(self, structures: Array, result: Pass) -> None:
@@ -405,14 +406,14 @@ class Primal(Learner):
         _primal_pass(structures, self.examples, self.features, self.state, result, work_for(self.examples))
 
 
-class Dual(Learner):
+class Dual(PerceptronLearner):
     """The perceptron with coefficients β of nodes under a kernel.
 
     Parameters
     ----------
     scores : TrainingScores
         The scores of the training nodes; β is 0.
-    examples : Examples
+    examples : TrainingExamples
         The structures, their labels and weights.
     state : State
         Where to start from; its rows are those of the first nodes.
@@ -425,7 +426,7 @@ class Dual(Learner):
 
     is_compiled = False
 
-    def __init__(self, scores: TrainingScores, examples: Examples, state: State) -> None:
+    def __init__(self, scores: TrainingScores, examples: TrainingExamples, state: State) -> None:
         self.examples, self.scores = examples, scores
         late = np.zeros_like(scores.beta)
         late[: len(state.nodes)] = state.late_nodes
@@ -462,14 +463,14 @@ def node_change(target: Array, predicted: Array, label_count: int) -> Array:
     return one_hot[target] - one_hot[predicted]
 
 
-def new_pass(examples: Examples) -> Pass:
+def new_pass(examples: TrainingExamples) -> Pass:
     """Memory for the outcome of a pass."""
     predicted, targets = np.full((2, len(examples.labels)), -1, dtype=np.int32)
     size = len(examples.eta)
     return Pass(np.zeros(size, dtype=np.int64), predicted, targets, np.zeros(size))
 
 
-def work_for(examples: Examples) -> tuple[Array, Array]:
+def work_for(examples: TrainingExamples) -> tuple[Array, Array]:
     """Memory to decode the longest structure: `sums` and `below` of `decode`."""
     longest = int(np.diff(examples.offsets).max())
     return np.empty((longest, examples.label_count**examples.order)), np.empty(longest, dtype=np.int64)

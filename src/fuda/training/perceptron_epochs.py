@@ -11,7 +11,7 @@ from fuda.errors import DataError
 from fuda.estimators import check_random_state
 from fuda.interrupts import is_inner
 from fuda.randomness import restore_random, stored_random
-from fuda.training.perceptron import Dual, Learner, Mistakes, Pass, State, new_pass
+from fuda.training.perceptron import Dual, Mistakes, Pass, PerceptronLearner, State, new_pass
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections
 
 Array = np.ndarray
@@ -29,7 +29,7 @@ class Epochs:
 
     Parameters
     ----------
-    learner : Learner
+    learner : PerceptronLearner
         The perceptron.
     shuffle : bool
         Whether structures are visited in a new random order in every epoch.
@@ -46,7 +46,7 @@ class Epochs:
 
     def __init__(
         self,
-        learner: Learner,
+        learner: PerceptronLearner,
         shuffle: bool,
         seed: int | np.random.RandomState | None,
         changes: list[Correction] | None,

@@ -4,13 +4,13 @@ If features are there or not (x_tf is 1 or 0) and η is whole, then so are W and
 in any order, and in numbers of 32 bits as long as they are small. With U ≥ L a power of two and
 v_t(b) = s_t(b) + Σ_{children u} m_u(b), one maximum of the keys
 
-    κ_t(a) = max_b U (v_t(b) + G(a, b)) + (U − 1 − b)
+    q_t(a) = max_b U (v_t(b) + G(a, b)) + (U − 1 − b)
 
-gives the message, m_t(a) = ⌊κ_t(a) / U⌋, and in its last digits the label b that it is of; of
+gives the message, m_t(a) = ⌊q_t(a) / U⌋, and in its last digits the label b that it is of; of
 equal values the smallest label, as in `fuda.inference.higher_order`. Labels are then read off,
 parents before children. Only differences of m_t(a) matter: it counts from m_t(0), so that numbers
 do not grow with the length of a chain. This is done for sixteen labels a at once
-(`fuda.integer_lanes`).
+(`fuda.simd_integers`).
 
 If no number of U W and U G is beyond M, no message is beyond 2M, and no key beyond
 (F + 2C + 1) M + U, for nodes with at most F features and C children. Where that might not fit into
@@ -27,13 +27,13 @@ from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array
 from fuda.inference.higher_order import Shape
-from fuda.integer_lanes import WIDTH, larger, load, minus, plus, spread, store, table, without
+from fuda.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
 from fuda.training.perceptron import (
-    Examples,
     PackedFeatures,
     Pass,
     Primal,
     State,
+    TrainingExamples,
     count_mistakes,
 )
 
@@ -74,16 +74,16 @@ class _Whole(NamedTuple):
     ----------
     weights, starts, pairs : (rows, width), (1, width) and (L, width) arrays
         U W and U G; a row of `pairs` is of one label b, its lanes are of the labels a above.
-    codes : (1, width) array
-        U − 1 − b.
+    tie_breaks : (1, width) array
+        U − 1 − b, by which the smallest of several best labels has the largest key.
     values, keys : (longest, width) arrays
-        Room for U v and κ.
+        Memory for U v and q.
     """
 
     weights: Array
     starts: Array
     pairs: Array
-    codes: Array
+    tie_breaks: Array
     values: Array
     keys: Array
 
@@ -94,15 +94,15 @@ class _Whole(NamedTuple):
         unit = _unit(size)
 
         def whole(numbers: Array) -> Array:
-            rows = table(len(numbers), size)
+            rows = zeros(len(numbers), size)
             if state.steps[0]:  # else they are all 0
                 np.multiply(numbers, unit, out=rows[:, :size], casting="unsafe")
             return rows
 
-        codes = table(1, size)
-        codes[0, :size] = unit - 1 - np.arange(size)
+        tie_breaks = zeros(1, size)
+        tie_breaks[0, :size] = unit - 1 - np.arange(size)
         weights, starts, pairs = (whole(numbers) for numbers in (state.nodes, state.short, state.full[0]))
-        return cls(weights, starts, pairs, codes, table(longest, size), table(longest, size))
+        return cls(weights, starts, pairs, tie_breaks, zeros(longest, size), zeros(longest, size))
 
 
 def _unit(label_count: int) -> int:
@@ -117,12 +117,12 @@ def _decode(
     """Find the best labels of one structure among those that agree with the known ones, ≥ 0."""
     order, parents = shape[0], shape[1]
     bounds, rows = lists
-    weights, starts, pairs, codes, values, keys = whole
+    weights, starts, pairs, tie_breaks, values, keys = whole
     size, width = pairs.shape
-    last_digits = codes[0, 0]
+    last_digits = tie_breaks[0, 0]
     for j in range(end - begin):
         for k in range(0, width, WIDTH):
-            total = load(codes, 0, k)
+            total = load(tie_breaks, 0, k)
             for i in range(bounds[begin + j], bounds[begin + j + 1]):
                 total = plus(total, load(weights, rows[i], k))
             store(values, j, k, total)
@@ -159,7 +159,8 @@ def _correct(
 ) -> int:  # fmt: skip
     """Correct the mistakes of one structure; the largest magnitude of what is new in `whole`."""
     bounds, rows = lists
-    weights, starts, pairs, amount = whole.weights, whole.starts, whole.pairs, eta * (whole.codes[0, 0] + 1)
+    weights, starts, pairs = whole.weights, whole.starts, whole.pairs
+    amount = eta * (whole.tie_breaks[0, 0] + 1)
     _, late_nodes, short, late_short, full, late_full, steps, _ = state
     parents, most = shape[1], 0
     for j in range(len(target)):
@@ -190,7 +191,7 @@ def _correct(
 @compiled
 def _whole_pass(
     structures: Array,
-    examples: Examples,
+    examples: TrainingExamples,
     lists: _Lists,
     whole: _Whole,
     state: State,
@@ -228,7 +229,7 @@ class WholePrimal(Primal):
     ----------
     encoded : Encoded
         The training corpus.
-    examples : Examples
+    examples : TrainingExamples
         Its structures, labels and weights.
     state : State
         Where to start from; changed in place.
@@ -236,7 +237,7 @@ class WholePrimal(Primal):
 
     _newer: _Whole | None = None  # what W is to be computed from when it is asked for
 
-    def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
+    def __init__(self, encoded: Encoded, examples: TrainingExamples, state: State) -> None:
         super().__init__(encoded, examples, state)
         self._whole: _Whole | None = None
         self._can_be_whole = examples.order == 1 and bool((self.features.values == 1).all())
@@ -292,7 +293,7 @@ class WholePrimal(Primal):
         return _Whole.of(state, int(np.diff(self.examples.offsets).max()))
 
 
-def _limit(lists: _Lists, examples: Examples) -> int:
+def _limit(lists: _Lists, examples: TrainingExamples) -> int:
     """M: what one more structure adds fits into 32 bits too."""
     unit, parents = _unit(examples.label_count), examples.shape[1]
     features = int(np.diff(lists.bounds).max(initial=1))

@@ -173,7 +173,7 @@ def unpack(arrays: dict[str, Array], right: Array, offsets: Array, label_count: 
     ]
 
 
-class Problem(NamedTuple):
+class MarginProblem(NamedTuple):
     """A maximum-margin problem in the form that compiled loops use.
 
     Attributes
@@ -301,7 +301,7 @@ def gain_of(
 
 @compiled
 def weighted_margins(
-    problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array
+    problem: MarginProblem, first: int, scores: Array, packed: PackedSets, weighted: Array
 ) -> None:
     """Compute Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on, from nodes' `scores`."""
     base = problem.offsets[first]
@@ -320,7 +320,7 @@ def weighted_margins(
 
 @compiled
 def visit(
-    k: int, i: int, problem: Problem, packed: PackedSets, local: Array, moves: Array, visits: Visits
+    k: int, i: int, problem: MarginProblem, packed: PackedSets, local: Array, moves: Array, visits: Visits
 ) -> int:
     """Maximize over the α of working set k, of structure i: the outcome of the quadratic program.
 
@@ -350,7 +350,7 @@ def visit(
 
 
 @compiled
-def wrong_somewhere(problem: Problem, structures: Array, packed: PackedSets) -> Array:
+def wrong_somewhere(problem: MarginProblem, structures: Array, packed: PackedSets) -> Array:
     """(N,) whether a labeling in the working sets of these structures is incorrect at the node."""
     wrong = np.zeros(len(problem.right), dtype=np.bool_)
     for k in range(len(structures)):
@@ -365,7 +365,7 @@ def wrong_somewhere(problem: Problem, structures: Array, packed: PackedSets) -> 
 def sweep(
     order: Array,
     structures: Array,
-    problem: Problem,
+    problem: MarginProblem,
     packed: PackedSets,
     wrong: Array,
     arrays: ScoreArrays,

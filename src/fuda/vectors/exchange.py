@@ -67,7 +67,7 @@ def exchanged(pairs: sp.csr_matrix, n_classes: int, rounds: int = 20) -> tuple[A
     return classes, counts, objective
 
 
-def codes(counts: Array) -> list[str]:
+def bit_codes(counts: Array) -> list[str]:
     """Return a code of bits for each class, from the merges that cost least.
 
     Parameters

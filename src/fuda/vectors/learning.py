@@ -11,7 +11,7 @@ import numpy as np
 from fuda.data.structures import as_structures_or_none
 from fuda.errors import DataError, described, place
 from fuda.vectors.counting import Text, bigrams, contexts
-from fuda.vectors.exchange import codes, exchanged
+from fuda.vectors.exchange import bit_codes, exchanged
 from fuda.vectors.ppmi import ppmi, truncated_svd
 from fuda.vectors.table import Vectors
 
@@ -53,7 +53,7 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
         raise DataError("there are no words to learn classes and vectors from; give sentences")
     n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class
     classes, counts, _ = exchanged(bigrams(text), n_classes)
-    of_class = codes(counts)
+    of_class = bit_codes(counts)
     bits = [of_class[classes[row if shape < 0 else shape]] for row, shape in enumerate(text.shapes)]
     vectors, values = truncated_svd(ppmi(contexts(text, REACH, MOST_CONTEXTS)), SIZE)
     return Vectors(text.names, vectors * np.sqrt(values), bits, base=base)

@@ -13,15 +13,15 @@ import pytest
 
 from fuda import DataError, Sequence
 from fuda.kernels import Constant, Delta, Function, Linear, Polynomial
-from fuda.marginalized import codes, problem
-from fuda.marginalized.codes import Codes, Types
+from fuda.marginalized import kernel_classes, problem
 from fuda.marginalized.engines import check_engine, make_engine
 from fuda.marginalized.engines.base import Margins, PerceptronState
 from fuda.marginalized.engines.cpu import engine as cpu
 from fuda.marginalized.engines.cpu import layout
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.log import Log
+from fuda.marginalized.engines.log import Log
 from fuda.marginalized.kernel import label_gram
+from fuda.marginalized.kernel_classes import KernelClasses, Types
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import PARTS
 from fuda.marginalized.problem import Settings, Sources
@@ -169,12 +169,12 @@ def test_scaled_numbers_say_the_same(monkeypatch, make, shape, form, parts):
 def test_shared_codes_and_parts_of_tables_say_the_same(monkeypatch, kernel):
     case = Case(3, kernel=kernel)
     expected = case.scores()
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)  # types that more than a fifth of all nodes have
-    assert max(case.problem().codes.counts) <= 6 < len(case.sides[0].points)
+    assert max(case.problem().kernel_classes.counts) <= 6 < len(case.sides[0].points)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
     # No table is kept, so each is made for a group of blocks.
-    monkeypatch.setattr(codes, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_LARGEST_TABLE", 0)
     monkeypatch.setattr(cpu, "_TABLE_ENTRIES", 20)
     monkeypatch.setattr(layout, "_BLOCK", 4)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
@@ -185,9 +185,9 @@ def without_tables(monkeypatch):
     """Values by common features, however few they are, in several stretches of pushes."""
 
     def begin():
-        monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
-        monkeypatch.setattr(codes, "_READ_TABLE", 0)
-        monkeypatch.setattr(Codes, "_share", lambda self, frequent: None)
+        monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
+        monkeypatch.setattr(kernel_classes, "_READ_TABLE", 0)
+        monkeypatch.setattr(KernelClasses, "_share", lambda self, frequent: None)
         monkeypatch.setattr(layout, "_BLOCK", 8)
         monkeypatch.setattr(cpu, "_COUNT_BYTES", 100)
 
@@ -214,10 +214,10 @@ def test_scores_are_those_by_tables(monkeypatch, without_tables, parameters, sca
     if scaled:
         monkeypatch.setattr(Sources, "_plain_is_safe", lambda self, targets, types: False)
     case = Case(7, **parameters)
-    assert case.problem().codes.all_values is not None
+    assert case.problem().kernel_classes.all_values is not None
     expected = case.scores()
     without_tables()
-    assert case.problem().codes.products is not None
+    assert case.problem().kernel_classes.products is not None
     np.testing.assert_array_equal(case.scores(), expected)
 
 
@@ -238,32 +238,32 @@ def test_kappa_and_epochs_are_those_by_tables(without_tables):
 
 
 def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     words = [f"word{chr(97 + i)}" for i in range(20)] + [f"Word{chr(97 + i)}" for i in range(20)] + ["J."]
     structures = [Sequence(words)]
     sides = two_sides(structures, structures, *[random_prior(None, structures, 1, "uniform")] * 2)
     for kernel in (KERNEL, Delta() + Polynomial(3)):
-        coded = Codes(Types(kernel, sides[0].points), Types(kernel, sides[0].points))
-        assert coded.counts == (3, 3)
+        classes = KernelClasses(Types(kernel, sides[0].points), Types(kernel, sides[0].points))
+        assert classes.counts == (3, 3)
         table = np.empty((41, 41))
-        coded.fill(coded.sources, coded.targets, 1.0, table)
-        twins = coded.source_twins[:, None] == coded.target_twins
-        expected = np.where(twins, coded.self_values[:, None], table)
+        classes.fill(classes.sources, classes.targets, 1.0, table)
+        are_equal = classes.source_ids[:, None] == classes.target_ids
+        expected = np.where(are_equal, classes.self_values[:, None], table)
         np.testing.assert_allclose(expected, kernel.gram(sides[0].points, sides[0].points))
     types = Types(Function(lambda a, b: 1.0), sides[0].points)
-    assert Codes(types, types).counts == (41, 41)
+    assert KernelClasses(types, types).counts == (41, 41)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-# No type, some types or all types have a code of their own.
+# No type, some types or all types have a class of their own.
 @pytest.mark.parametrize("often", [1, 5, 1000])
 @pytest.mark.parametrize(("form", "labels"), [("uniform", 3), *(("marginals", n) for n in (1, 2, 3, 4, 9))])
 def test_large_structures_with_few_nodes_marked(monkeypatch, make, form, labels, often, shape):
-    """Rows without marks are gone through four at once, whatever twins they have.
+    """Rows without marks are gone through four at once, whatever nodes they equal.
 
     Masses are made of several nodes, labels and places at once.
     """
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", often)
     rng = np.random.default_rng(often)
     X = random_structures(rng, shape, 20, longest=40)
@@ -293,7 +293,7 @@ def test_online_order_whatever_the_blocks(monkeypatch, shape, block):
     pushed, tested = np.zeros(case.alpha.shape), CpuEngine(case.problem())
     for order in ([3, 1, 0, 2, 6, 5, 4], range(7), [6, 0, 5, 1, 4, 2, 3]):
         if order != range(7):
-            tested.visit_in(np.array(order))
+            tested.prepare_visits(np.array(order))
         for i in order:
             nodes = case.nodes(i)
             actual = tested.structure_scores(i).doubles()
@@ -396,7 +396,7 @@ def test_a_margin_epoch_returns_the_scores_of_its_coefficients(make, shape):
 
 
 @pytest.mark.parametrize("form", ["uniform", "marginals"])
-def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
+def test_an_engine_for_other_targets_shares_its_sources(make, form):
     case = Case(8, form=form)
     alpha = case.alpha.astype(float)
     sources = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), case.sides[0])
@@ -404,7 +404,7 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
     expected = first.scores(alpha).doubles()
     for structures in ([2], [4, 1], [0, 1, 2, 3, 4]):
         part = case.sides[1].take(np.array(structures))
-        other = first.aimed_at(sources.problem(part))
+        other = first.for_targets(sources.problem(part))
         actual = other.scores(alpha).doubles()
         nodes = case.sides[1].encoded.corpus.nodes_of(np.array(structures))
         np.testing.assert_allclose(actual, expected[nodes], rtol=1e-12, atol=1e-14)
@@ -413,14 +413,14 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
 @pytest.mark.parametrize("small", [0, 1 << 20])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_parts_of_sources_share_codes_and_give_the_same_scores(monkeypatch, make, shape, small):
-    monkeypatch.setattr(codes, "_SMALL_TABLE", small)
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", small)
     case = Case(9, shape, same=True)
     sources, members = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), case.sides[0]), np.array([5, 0, 3])
     part, asked = sources.take(members), case.sides[0].take(np.array([1, 6]))
     alpha = np.zeros(case.alpha.shape)
     nodes = case.sides[0].encoded.corpus.nodes_of(members)
     alpha[nodes] = case.alpha[nodes]
-    assert part.problem(asked).codes is sources.problem().codes
+    assert part.problem(asked).kernel_classes is sources.problem().kernel_classes
     actual = make(part.problem(asked)).scores(alpha[nodes]).doubles()
     expected = case.expected(alpha)[case.sides[0].encoded.corpus.nodes_of(np.array([1, 6]))]
     np.testing.assert_allclose(actual, expected, atol=1e-10)

@@ -9,8 +9,9 @@ import pytest
 
 import fuda
 from fuda import DataError, MarginalizedPerceptron
-from fuda.marginalized import codes, problem
-from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, leads
+from fuda.marginalized import kernel_classes, problem
+from fuda.marginalized.engines.cpu.engine import CpuEngine
+from fuda.marginalized.pruning_stages import NEVER, REACHES, leads
 from fuda.models.machines import pruning
 from fuda.selection.goals import goal_for
 from usage_cases import usage
@@ -50,8 +51,8 @@ def test_coefficients_are_removed_as_far_as_quality_allows(data, model):
 
 @pytest.fixture
 def shared(monkeypatch):
-    """Few types share codes, so that there are scores by windows."""
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    """Few types share classes, so that there are scores by windows."""
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 20)
 
 
@@ -126,7 +127,7 @@ def test_found_scores_are_those_of_the_engine(shared, data, model):
     margins = staged.margins(every, 0.3)
     assert (margins < NEVER).any()
     chosen = staged.scores_with(margins, every)
-    np.testing.assert_array_equal(chosen, model._evidence(encoded, prior, margins).scores)
+    np.testing.assert_array_equal(chosen, model._inputs_of(encoded, prior, margins).scores)
     for part in np.split(every, encoded.corpus.offsets[[5, 20]]):
         np.testing.assert_array_equal(staged.scores_with(margins, part), chosen[part])
     assert all(not np.array_equal(chosen, scores) for scores in staged.scores)
@@ -156,3 +157,9 @@ def test_the_one_margin_of_earlier_files_is_that_of_all_labels():
     path = Path(__file__).parents[2] / "fixtures" / "marginalizedperceptron-pruned-2.fuda"
     margins = fuda.load(path).margins_
     assert margins.tolist() == [[0.925] * 3] * (len(REACHES) - 1)  # halfway from 0.85 to 1
+
+
+def test_engines_that_do_not_approximate_leave_all_scores_exact(shared, monkeypatch, data, model):
+    monkeypatch.setattr(CpuEngine, "can_prune", lambda self: False)
+    model.prune(*data[1], loss=0.5)
+    assert model.margins_ is None

@@ -123,9 +123,9 @@ def test_other_words_do_not_change_by_what_is_remembered():
     strange = Sequence(["q1", "q2", "q3"])
     model.partial_fit([strange], [["C", "B", "C"]])
     other = model._encode([Sequence(["r1", "Lima", "r2"])])
-    assert not model._evidence(other).memory.any()
+    assert not model._inputs_of(other).memory.any()
     same = model._encode([Sequence(["r1", "q2", "r2"]), strange])
-    recalled = model._evidence(same).memory
+    recalled = model._inputs_of(same).memory
     assert np.abs(recalled[1]).max() < np.abs(recalled[4]).max()
     assert not recalled[[0, 2]].any()
 

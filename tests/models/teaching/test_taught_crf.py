@@ -14,7 +14,7 @@ from fuda import CRF
 from fuda.data.structures import Tree
 from fuda.errors import DataError
 from fuda.models.teaching import crf as taught_crf
-from fuda.training.crf_curvature import LARGEST_STORED, curvature, packed, unpacked
+from fuda.training.crf_curvature import LARGEST_STORED, curvature, dequantized, quantized
 from teaching_cases import NEW, NEW_Y, TREE_Y, TREES, X, Y
 
 PARAMETERS = [
@@ -73,10 +73,10 @@ def test_curvature_of_pairs_is_that_of_independent_labels():
 
 @given(st.lists(st.floats(0, 1e30), max_size=9))
 def test_packed_curvature_keeps_three_digits(values):
-    stored = packed(np.array(values))
+    stored = quantized(np.array(values))
     assert stored.dtype == np.float16
     assert (stored <= LARGEST_STORED).all()
-    assert np.allclose(unpacked(stored), values, rtol=0.05, atol=1e-3)
+    assert np.allclose(dequantized(stored), values, rtol=0.05, atol=1e-3)
 
 
 @pytest.mark.parametrize("parameters", PARAMETERS)
@@ -100,10 +100,10 @@ def test_more_structures_minimize_the_proximal_objective(parameters, monkeypatch
     data = grown._labelled(NEW, NEW_Y, None, None)._replace(encoded=encoded)
     loss = grown._training_loss(data.weighted(parameters.get("class_weight")))
     features = taught_crf.features_per_node(encoded)
-    h = np.maximum(2 * model.l2 + features ** (1 / 3) * unpacked(stored), taught_crf._LEAST)
+    h = np.maximum(2 * model.l2 + features ** (1 / 3) * dequantized(stored), taught_crf._LEAST)
     gradient = loss(model.weights_)[1] + h * (model.weights_ - start)
     assert np.abs(gradient).max() < 1e-4
-    assert (unpacked(model._curvature) >= unpacked(stored) - 1e-2).all()
+    assert (dequantized(model._curvature) >= dequantized(stored) - 1e-2).all()
 
 
 @pytest.mark.parametrize("parameters", PARAMETERS)

@@ -14,7 +14,7 @@ from fuda import DataError, HMPerceptron, Sequence, Tree
 from fuda.kernels import RBF, Linear
 from fuda.metrics import label_scores
 from fuda.models.teaching import crf as taught_crf
-from fuda.models.teaching.perceptron import _Twin
+from fuda.models.teaching.perceptron import _EquivalentCRF
 from fuda.training.perceptron import Dual
 from fuda.training.whole_perceptron import WholePrimal
 from teaching_cases import NEW, NEW_Y, TREE_Y, TREES, X, Y
@@ -36,30 +36,29 @@ BY_EPOCHS = [{"kernel": Linear()}, {"average": "voted"}, {"order": 2}]
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_the_crf_scores_as_the_perceptron_does(parameters):
     model = HMPerceptron(**parameters).fit(X, Y)
-    twin = _Twin.of(model, model._firmness)
+    crf = _EquivalentCRF.of(model, model._curvature)
     encoded = model._encode(X + NEW)
     nodes, pairs = model._scores(encoded)
-    own_nodes, own_pairs = twin._scores(twin.with_roots(encoded))
-    scale = model._firmness.scale
+    own_nodes, own_pairs = crf._scores(crf.with_roots(encoded))
+    scale = model._curvature.scale
     np.testing.assert_allclose(own_nodes, scale * nodes, atol=1e-9)
     np.testing.assert_allclose(own_pairs, scale * pairs, atol=1e-9)
     assert (
-        twin._best_labels(twin.with_roots(encoded), None).tolist()
-        == model._best_labels(encoded, None).tolist()
+        crf._best_labels(crf.with_roots(encoded), None).tolist() == model._best_labels(encoded, None).tolist()
     )
 
 
 def test_the_scale_is_the_likeliest():
     model = HMPerceptron().fit(X, Y)
-    twin = _Twin.of(model, None)
+    crf = _EquivalentCRF.of(model, None)
     data = model._labelled(X, Y, None, None)
-    data = data._replace(encoded=twin.with_roots(data.encoded))
-    loss = twin._training_loss(data)
+    data = data._replace(encoded=crf.with_roots(data.encoded))
+    loss = crf._training_loss(data)
 
     def objective(s):
-        return loss(s * twin.weights_)[0] + float(s * s * twin.weights_ @ twin.weights_)
+        return loss(s * crf.weights_)[0] + float(s * s * crf.weights_ @ crf.weights_)
 
-    scale = model._firmness.scale
+    scale = model._curvature.scale
     assert objective(scale) < min(objective(scale * 1.1), objective(scale / 1.1))
 
 
@@ -153,9 +152,9 @@ def test_a_model_from_a_file_learns_the_same(tmp_path, parameters):
         assert (tmp_path / "a.fuda").read_bytes() == (tmp_path / "b.fuda").read_bytes()
 
 
-def test_files_without_firmness_go_on_by_epochs(tmp_path):
+def test_files_without_curvature_go_on_by_epochs(tmp_path):
     model = HMPerceptron().fit(X, Y)
-    model._firmness = None
+    model._curvature = None
     model.save(tmp_path / "old.fuda")
     old = fuda.load(tmp_path / "old.fuda")
     steps = int(old._state.steps[0])
@@ -166,7 +165,7 @@ def test_files_without_firmness_go_on_by_epochs(tmp_path):
 @pytest.mark.parametrize("parameters", BY_EPOCHS)
 def test_other_perceptrons_go_on_by_epochs(parameters):
     model = HMPerceptron(**parameters).fit(X, Y)
-    assert model._firmness is None
+    assert model._curvature is None
     steps = int(model._state.steps[0])
     model.partial_fit(NEW, NEW_Y)
     assert int(model._state.steps[0]) == steps + 1
@@ -176,7 +175,7 @@ def test_other_perceptrons_go_on_by_epochs(parameters):
     ("name", "value"),
     [("scale", [0.0]), ("scale", [np.inf]), ("scale", [1.0, 1.0]), ("curvature", -1.0), ("curvature", 200.0)],
 )
-def test_files_whose_firmness_is_impossible(name, value):
+def test_files_whose_curvature_is_impossible(name, value):
     model = HMPerceptron().fit(X, Y)
     arrays = model._arrays()
     arrays[name] = np.array(value) if name == "scale" else np.full_like(arrays[name], value)

@@ -30,7 +30,7 @@ from fuda.models.fitting.training_data import TrainingData
 from fuda.models.hm_perceptron import HMPerceptron
 from fuda.progress import Iteration
 from fuda.training.crf_loss import TrainingLoss
-from fuda.training.perceptron import Examples, Pass, State
+from fuda.training.perceptron import Pass, State, TrainingExamples
 
 ALGORITHMS = {
     "lbfgs": "lbfgs",
@@ -174,10 +174,10 @@ class _ChainPerceptron(HMPerceptron):
         pairs = generated[-L * L :].reshape(L, L).T.ravel()
         return np.concatenate([generated[: -L * L], np.zeros(state.short.size), pairs])
 
-    def _measure_firmness(self, data: TrainingData) -> None:
+    def _measure_curvature(self, data: TrainingData) -> None:
         return None
 
-    def _after_epoch(self, epoch: Pass, examples: Examples) -> None:
+    def _after_epoch(self, epoch: Pass, examples: TrainingExamples) -> None:
         sizes = np.diff(examples.offsets)
         costs = epoch.costs if self._update.kind else epoch.mistaken / sizes
         self.view.costs.append(float(costs.sum()))

@@ -1,6 +1,7 @@
 """Engines solve a `fuda.marginalized.problem.Problem`; `base` defines their protocol.
 
-To add an engine, add a row to ENGINES; models refer to engines only by the parameter ``engine``.
+To add an engine, add a row to ENGINES. Models import this module alone, and refer to engines only
+by the parameter ``engine``; engines know each other by their classes alone.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from importlib import import_module
 from typing import Any
 
 from fuda.errors import DataError, short
-from fuda.marginalized.engines.base import Engine
-from fuda.marginalized.engines.cluster import ClusterEngine, current_client
+from fuda.marginalized.engines.base import Engine, Margins, PerceptronState, PlannedTraining
+from fuda.marginalized.engines.cluster import ClusterEngine, current_client, on_cluster
 from fuda.marginalized.problem import Problem
 from fuda.progress import warn
 
+__all__ = [
+    "AUTO", "ENGINES", "Engine", "Margins", "PerceptronState", "PlannedTraining", "can_train_jointly",
+    "check_engine", "make_engine", "on_cluster",
+]  # fmt: skip
 AUTO = "auto"
 ENGINES = {
     "cpu": "fuda.marginalized.engines.cpu.engine.CpuEngine",

@@ -48,12 +48,12 @@ class PlannedTraining(NamedTuple):
     ----------
     members : array
         The structures that it learns from, in increasing order.
-    orders : list of arrays
-        The order of visits in each epoch, by their numbers among these.
+    visits : list of arrays
+        The structures of each epoch in the order of visits, by their numbers among these.
     """
 
     members: Array
-    orders: list[Array]
+    visits: list[Array]
 
 
 class Margins(NamedTuple):
@@ -79,13 +79,13 @@ class Engine(Protocol):
 
     problem: Problem
 
-    def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
-        """Visit structures in order and correct α node by node; later nodes see every correction.
+    def perceptron_epoch(self, visits: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
+        """Visit structures and correct α node by node; later nodes see every correction.
 
         Parameters
         ----------
-        order : array of int
-            The structures to visit.
+        visits : array of int
+            The structures to visit, in this order.
         labels : array (N,)
             Label numbers, −1 at nodes to skip.
         amounts : array (N,)
@@ -101,14 +101,15 @@ class Engine(Protocol):
         ...
 
     def margin_epoch(
-        self, order: Array, margins: Margins, alpha: Array, random: np.random.RandomState
+        self, visits: Array, margins: Margins, alpha: Array, random: np.random.RandomState
     ) -> Array:
-        """Visit structures in order, and optimize α position by position, in random order.
+        """Visit structures, and optimize α position by position, in random order.
 
         Parameters
         ----------
-        order : array of int
-            The structures to visit; those without a duality gap above the tolerance are skipped.
+        visits : array of int
+            The structures to visit, in this order; those without a duality gap above the tolerance
+            are skipped.
         margins : Margins
             The parameters of training.
         alpha : array (N, L)
@@ -123,6 +124,10 @@ class Engine(Protocol):
         """
         ...
 
+    def can_prune(self) -> bool:
+        """Return whether `scores` with margins are approximated, stage by stage."""
+        ...
+
     def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """Return S (N, L) of all targets from coefficients of all sources, where epochs continue.
 
@@ -131,9 +136,9 @@ class Engine(Protocol):
         alpha : array (N, L)
             The coefficients, which must not be modified afterwards.
         pruning_margins : array (stages, L) or None
-            Where given, an engine may approximate scores stage by stage, those of nodes whose best
-            label leads by its margin, in units of their largest |score|, no better than by the
-            first such stage. Epochs cannot continue then.
+            Where given, an engine that can prune approximates scores stage by stage, those of
+            nodes whose best label leads by its margin, in units of their largest |score|, no
+            better than by the first such stage. Epochs cannot continue then.
 
         Returns
         -------
@@ -159,7 +164,7 @@ class Engine(Protocol):
         """
         ...
 
-    def aimed_at(self, problem: Problem) -> Engine:
+    def for_targets(self, problem: Problem) -> Engine:
         """Return an engine at α = 0 for other targets of the same sources, sharing its data."""
         ...
 

@@ -23,11 +23,10 @@ from fuda.cluster import Residents, connected, worker_threads
 from fuda.data.graph import Graph
 from fuda.marginalized.engines.base import Engine, Margins, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.layout import Layout
-from fuda.marginalized.engines.cpu.log import Log
+from fuda.marginalized.engines.log import Log
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem, Side
-from fuda.marginalized.recursions.pair import SHAPES
+from fuda.marginalized.recursions.shapes import SHAPES
 from fuda.parallel import blocks
 
 Array = np.ndarray
@@ -86,11 +85,11 @@ class ClusterEngine:
         """See `Engine`; one perceptron keeps all workers busy."""
         return None
 
-    def aimed_at(self, problem: Problem) -> ClusterEngine:
+    def for_targets(self, problem: Problem) -> ClusterEngine:
         """See `Engine`."""
         return ClusterEngine(problem, self._n_jobs, self._client)
 
-    def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
+    def perceptron_epoch(self, visits: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
         """See `Engine`."""
 
         def visit(engine: CpuEngine, nodes: Array) -> int:
@@ -101,10 +100,10 @@ class ClusterEngine:
             state.sums[:, nodes], state.steps = part_state.sums, part_state.steps
             return mistakes
 
-        return sum(self._epoch(order, visit))
+        return sum(self._epoch(visits, visit))
 
     def margin_epoch(
-        self, order: Array, margins: Margins, alpha: Array, random: np.random.RandomState
+        self, visits: Array, margins: Margins, alpha: Array, random: np.random.RandomState
     ) -> Array:
         """See `Engine`."""
 
@@ -115,15 +114,17 @@ class ClusterEngine:
             alpha[nodes] = part_alpha
             return 0
 
-        for _ in self._epoch(order, visit):
+        for _ in self._epoch(visits, visit):
             pass
         return np.ascontiguousarray(self._all_scores().doubles())
 
+    def can_prune(self) -> bool:
+        """See `Engine`."""
+        return False
+
     def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`; nothing is approximated."""
-        at, log = np.flatnonzero(alpha.any(axis=1)), Log(self.problem.label_count)
-        log.add(self.problem.sources.offsets, at, self.problem.gamma(alpha[at], at))
-        self._start(self._visits, log, None)
+        self._start(self._visits, Log.of(self.problem, alpha), None)
         return self._all_scores()
 
     def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
@@ -134,7 +135,7 @@ class ClusterEngine:
 
     def state(self) -> dict[str, Array]:
         """See `Engine`."""
-        return _state(self.problem, self._visits, self._sums(np.arange(len(self._part_of))))
+        return CpuEngine.state_with(self.problem, self._visits, self._sums(np.arange(len(self._part_of))))
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """See `Engine`."""
@@ -155,14 +156,15 @@ class ClusterEngine:
         """A part is new: it has neither scores nor pushes."""
         self._known[number] = self._visits_of[number] = None
 
-    def _epoch(self, order: Array, visit: Callable[[CpuEngine, Array], int]) -> Iterator[int]:
+    def _epoch(self, visits: Array, visit: Callable[[CpuEngine, Array], int]) -> Iterator[int]:
         """Visit stretches in order: what `visit` returns for an engine of each and its nodes."""
-        self._visits, targets = order, self.problem.targets
-        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[order])]), _STRETCH_NODES):
-            members = order[first:last]
+        self._visits, targets = visits, self.problem.targets
+        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[visits])]), _STRETCH_NODES):
+            members = visits[first:last]
             nodes = _nodes_of(targets, members)
             engine = CpuEngine(part_of(part_of(self.problem, members), members, "sources"), self._n_jobs)
-            engine.restore(_state(engine.problem, np.arange(len(members)), self._sums(members)))
+            state = CpuEngine.state_with(engine.problem, np.arange(len(members)), self._sums(members))
+            engine.restore(state)
             yield visit(engine, nodes)
             spans, marked, gamma = engine.pushes_since(0)
             for (begin, end, row), (_, _, to) in pairwise(spans.tolist()):
@@ -223,22 +225,6 @@ def _nodes_of(side: Side, structures: Array) -> Array:
     )
 
 
-def _state(problem: Problem, visits: Array, sums: Numbers) -> dict[str, Array]:
-    """The state of a CPU engine that has scores (L, N), and no pending pushes."""
-    layout, labels = Layout(problem, visits), problem.label_count
-    scores = Numbers.zeros(problem.is_scaled, labels, layout.size)
-    scores[:, layout.places] = sums
-    spans, marked, gamma = Log(labels).since(0)
-    arrays = {
-        "visits": visits,
-        "done": np.zeros(layout.block_count, dtype=np.int64),
-        "scores": scores.mantissas,
-    }
-    if scores.exponents is not None:
-        arrays["exponents"] = scores.exponents
-    return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
-
-
 def _engine_of_part(problem: Problem) -> CpuEngine:
     """The engine of a part, on a worker."""
     return CpuEngine(problem, worker_threads())
@@ -258,9 +244,10 @@ def _advanced(
         zero = Numbers.zeros(
             engine.problem.is_scaled, engine.problem.label_count, engine.problem.targets.offsets[-1]
         )
-        engine.restore(_state(engine.problem, np.arange(count), zero if start is None else start))
+        start = zero if start is None else start
+        engine.restore(CpuEngine.state_with(engine.problem, np.arange(count), start))
     if visits is not None:
-        engine.visit_in(visits)
+        engine.prepare_visits(visits)
     engine.add_pushes(*pushes)
     empty = Numbers.zeros(engine.problem.is_scaled, 0, engine.problem.label_count)
     sums = [engine.structure_sums(i).map(np.transpose) for i in requested.tolist()]

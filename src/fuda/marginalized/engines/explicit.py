@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.data.graph import Links, Neighbours
+from fuda.data.graph import Adjacency, Neighbours
 from fuda.kernels.points import Points
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem, Side
-from fuda.marginalized.recursions.pair import LINES, SIDED, TREE
+from fuda.marginalized.recursions.shapes import LINES, SIDED, TREE
 
 Array = np.ndarray
 Nodes = tuple[int, ...]
-Part = tuple[Hashable, float]  # an observation feature, perhaps with a label, and its value
+FeatureOfNode = tuple[Hashable, float]  # an observation feature, perhaps with a label, and its value
 Feature = tuple[Hashable, ...]  # a shape, and what each node has
 
 
@@ -58,7 +58,7 @@ class ExplicitEngine(OnlineEngine):
         self._source = _Substructures(problem, problem.sources, problem.points[0], max_nodes)
         self._target = _Substructures(problem, problem.targets, problem.points[1], max_nodes)
 
-    def aimed_at(self, problem: Problem) -> ExplicitEngine:
+    def for_targets(self, problem: Problem) -> ExplicitEngine:
         """See `Engine`."""
         return ExplicitEngine(problem, max_nodes=self._max_nodes)
 
@@ -121,10 +121,10 @@ class _Substructures:
     def of(self, node: int) -> dict[Feature, float]:
         """Return φ of a node."""
         features: dict[Feature, float] = {}
-        for shape, others in self._substructures(self.side.links, node, self.max_nodes):
+        for shape, others in self._substructures(self.side.adjacency, node, self.max_nodes):
             scale = self.mixing ** (1 + len(others))
             if self._is_sided:
-                shape = shape, self._sides_of(self.side.links, shape, node, others)
+                shape = shape, self._sides_of(self.side.adjacency, shape, node, others)
             for parts in itertools.product(self._observed(node), *map(self._labelled, others)):
                 feature = shape, *(name for name, _ in parts)
                 features[feature] = features.get(feature, 0.0) + scale * math.prod(
@@ -132,20 +132,20 @@ class _Substructures:
                 )
         return features
 
-    def _observed(self, node: int) -> list[Part]:
+    def _observed(self, node: int) -> list[FeatureOfNode]:
         """Return ψ of a node."""
         return self._types[self.side.types[node]]
 
-    def _labelled(self, node: int) -> list[Part]:
+    def _labelled(self, node: int) -> list[FeatureOfNode]:
         """Return ψ ⊗ P of a node: observation features with labels."""
         prior = [(label, p) for label, p in enumerate(self.side.prior[node].tolist()) if p]
         return [((r, label), value * p) for r, value in self._observed(node) for label, p in prior]
 
 
-def _paths(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
+def _paths(adjacency: Adjacency, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
     """Directed paths through a node, such as the runs of a sequence."""
-    for above in _walks(links.parents, node, most - 1):
-        for below in _walks(links.children, node, most - 1 - len(above)):
+    for above in _walks(adjacency.parents, node, most - 1):
+        for below in _walks(adjacency.children, node, most - 1 - len(above)):
             yield len(above), above + below
 
 
@@ -158,19 +158,19 @@ def _walks(near: Neighbours, node: int, most: int) -> Iterator[Nodes]:
                 yield other, *rest
 
 
-def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Any, Nodes]]:
+def _subtrees(adjacency: Adjacency, node: int, most: int) -> Iterator[tuple[Any, Nodes]]:
     """Connected subtrees that contain a node, with the node or one of its ancestors as root."""
-    for walk in _walks(links.parents, node, most - 1):
-        for tree in _hanging(links.children, (node, *walk)[-1], most):
+    for walk in _walks(adjacency.parents, node, most - 1):
+        for tree in _hanging(adjacency.children, (node, *walk)[-1], most):
             nodes = _listed(tree)
             if node in nodes:
                 point = nodes.index(node)
                 yield (_shape(tree), point), nodes[:point] + nodes[point + 1 :]
 
 
-def _lines(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
+def _lines(adjacency: Adjacency, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
     """Subtrees in which the root has at most two children, and all other nodes at most one."""
-    for (shape, point), others in _subtrees(links, node, most):
+    for (shape, point), others in _subtrees(adjacency, node, most):
         if len(shape) <= 2 and all(map(_is_descent, shape)):
             yield (shape, point), others
 
@@ -180,14 +180,14 @@ def _is_descent(shape: tuple[Any, ...]) -> bool:
     return len(shape) <= 1 and all(map(_is_descent, shape))
 
 
-def _tree_sides(links: Links, shape: Hashable, node: int, others: Nodes) -> Hashable:
+def _tree_sides(adjacency: Adjacency, shape: Hashable, node: int, others: Nodes) -> Hashable:
     """The side of each node of a substructure of a tree, None for its root."""
     nodes = node, *others
-    parents = [next(iter(_near(links.parents, n)), None) for n in nodes]
+    parents = [next(iter(_near(adjacency.parents, n)), None) for n in nodes]
     return tuple(n > p if p in nodes else None for n, p in zip(nodes, parents, strict=True))
 
 
-def _path_sides(links: Links, shape: int, node: int, others: Nodes) -> Hashable:
+def _path_sides(adjacency: Adjacency, shape: int, node: int, others: Nodes) -> Hashable:
     """The side of each edge of a path, whose shape is the number of nodes above the point."""
     path = *others[:shape][::-1], node, *others[shape:]
     return tuple(a < b for a, b in itertools.pairwise(path))

@@ -29,8 +29,8 @@ class OnlineEngine:
 
     problem: Problem
 
-    def visit_in(self, order: Array) -> None:
-        """Prepare for calls of `structure_scores` in this order."""
+    def prepare_visits(self, visits: Array) -> None:
+        """Prepare for calls of `structure_scores` in the order of these structures."""
 
     def push(self, structure: int, change: Array) -> None:
         """Add `change` (nodes, L) to the coefficients of a source structure."""
@@ -48,17 +48,21 @@ class OnlineEngine:
         """See `Engine`."""
         raise NotImplementedError
 
+    def can_prune(self) -> bool:
+        """See `Engine`; engines that approximate scores override it."""
+        return False
+
     def plan_joint_training(
         self, planned: list[PlannedTraining], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:
         """See `Engine`; nothing is gained where one perceptron keeps all threads busy."""
         return None
 
-    def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
+    def perceptron_epoch(self, visits: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
         """See `Engine`."""
-        self.visit_in(order)
+        self.prepare_visits(visits)
         total = 0
-        for i in order.tolist():
+        for i in visits.tolist():
             nodes = self.problem.targets.nodes(i)
             scores = self.structure_scores(i)
             if state.base is not None:
@@ -72,11 +76,11 @@ class OnlineEngine:
         return total
 
     def margin_epoch(
-        self, order: Array, margins: Margins, alpha: Array, random: np.random.RandomState
+        self, visits: Array, margins: Margins, alpha: Array, random: np.random.RandomState
     ) -> Array:
         """See `Engine`."""
-        self.visit_in(order)
-        for i in order.tolist():
+        self.prepare_visits(visits)
+        for i in visits.tolist():
             nodes = self.problem.targets.nodes(i)
             part_margins = Margins(margins.labels[nodes], margins.bounds[nodes], margins.tolerance)
             scores, old = np.ascontiguousarray(self.structure_scores(i).doubles()), alpha[nodes].copy()
@@ -84,9 +88,9 @@ class OnlineEngine:
                 duality_gaps(scores, old, part_margins.labels, part_margins.bounds).max()
                 > part_margins.tolerance
             ):
-                prior, visits = self.problem.targets.prior[nodes], random.permutation(len(scores))
+                prior, order = self.problem.targets.prior[nodes], random.permutation(len(scores))
                 kappa = self.kappa(i, i).doubles()
-                ascend(kappa, prior, self.problem.label_gram, *part_margins, visits, scores, alpha[nodes])
+                ascend(kappa, prior, self.problem.label_gram, *part_margins, order, scores, alpha[nodes])
                 self.push(i, alpha[nodes] - old)
         return np.ascontiguousarray(self.all_scores().doubles())
 

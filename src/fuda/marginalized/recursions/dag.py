@@ -30,10 +30,10 @@ def _sweep(
 ) -> None:
     """κ = weight · u, or times d when walking backward; `known` are weight and mass."""
     weight, mass = known
-    near_a, near_b = a.links.parents, b.links.parents  # the nodes visited before
+    near_a, near_b = a.adjacency.parents, b.adjacency.parents  # the nodes visited before
     if backward:
-        near_a, near_b = a.links.children, b.links.children
-    begin_a, end_a, order = a.begin, a.end, a.links.order
+        near_a, near_b = a.adjacency.children, b.adjacency.children
+    begin_a, end_a, order = a.begin, a.end, a.adjacency.order
     begin_b, end_b = b.begin, b.end
     sums, row = work[:2], work[2]  # H of either side, and K_U of one τ in row 0
     for step in range(begin_a, end_a):

@@ -34,7 +34,7 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells
     down, up, below, beside = work  # K_D; u; d; L + R, with the column sums in an extra row
     size_b, zero, one = b.end - b.begin, number(0.0, kappa), number(1.0, kappa)
     for step in range(a.end - 1, a.begin - 1, -1):
-        node = a.links.order[step]
+        node = a.adjacency.order[step]
         i = node - a.begin
         for j in range(size_b):
             write(kappa, (i, j), zero)
@@ -46,9 +46,9 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells
             term = times(weight[i, j], times(mass[i, j], read(below, (i, j))))
             write(down, (i, j), term if meet(a, i, b, j, sided) else zero)
             write(up, (i, j), one)
-    near_a, near_b = a.links.children, b.links.children
+    near_a, near_b = a.adjacency.children, b.adjacency.children
     for step in range(a.begin, a.end):
-        node = a.links.order[step]
+        node = a.adjacency.order[step]
         i = node - a.begin
         for j in range(size_b):
             above = read(up, (i, j))
@@ -69,7 +69,7 @@ def _collect(a: Span, node: int, b: Span, side: int, kappa: Cells, work: Cells) 
     L also gives d and E of the node, the latter in `kappa`.
     """
     down, _, below, beside = work
-    near_a, near_b, i, columns = a.links.children, b.links.children, node - a.begin, a.end - a.begin
+    near_a, near_b, i, columns = a.adjacency.children, b.adjacency.children, node - a.begin, a.end - a.begin
     zero, size_b = number(0.0, kappa), b.end - b.begin
     for j in range(size_b):
         write(beside, (columns, j), zero)

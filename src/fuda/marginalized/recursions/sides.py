@@ -7,19 +7,19 @@ only. Where parents are numbered before all of their children, as in sequences, 
 from __future__ import annotations
 
 from fuda.compiled import compiled
-from fuda.data.graph import Links, Span
+from fuda.data.graph import Adjacency, Span
 
 
 @compiled
-def side(links: Links, node: int) -> int:
+def side(adjacency: Adjacency, node: int) -> int:
     """Return 1 if a node of a tree stands after its parent, else 0; 1 at a root."""
-    first = links.parents.indptr[node]
-    if first == links.parents.indptr[node + 1]:
+    first = adjacency.parents.indptr[node]
+    if first == adjacency.parents.indptr[node + 1]:
         return 1
-    return 1 if node > links.parents.indices[first] else 0
+    return 1 if node > adjacency.parents.indices[first] else 0
 
 
 @compiled
 def meet(a: Span, i: int, b: Span, j: int, sided: bool) -> bool:
     """Return whether the edges above two nodes of trees match, by index in their structures."""
-    return not sided or side(a.links, a.begin + i) == side(b.links, b.begin + j)
+    return not sided or side(a.adjacency, a.begin + i) == side(b.adjacency, b.begin + j)

@@ -29,11 +29,11 @@ from fuda.marginalized.recursions.sides import meet
 def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells, work: Cells) -> None:
     """Write κ of two structures into the corner of `kappa`."""
     down, up, left, right = work  # K_D; u, then K_U; S_F; S_B
-    begin_a, end_a, near_a = a.begin, a.end, a.links.children
-    begin_b, end_b, near_b = b.begin, b.end, b.links.children
+    begin_a, end_a, near_a = a.begin, a.end, a.adjacency.children
+    begin_b, end_b, near_b = b.begin, b.end, b.adjacency.children
     zero, one = number(0.0, kappa), number(1.0, kappa)
     for step in range(end_a - 1, begin_a - 1, -1):
-        node = a.links.order[step]
+        node = a.adjacency.order[step]
         i = node - begin_a
         first, end = near_a.indptr[node], near_a.indptr[node + 1]
         for v in range(first, end):
@@ -50,7 +50,7 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells
             write(down, (i, j), term if meet(a, i, b, j, sided) else zero)
             write(up, (i, j), one)
     for step in range(begin_a, end_a):
-        node = a.links.order[step]
+        node = a.adjacency.order[step]
         i = node - begin_a
         for j in range(end_b - begin_b):
             above = read(up, (i, j))
@@ -70,7 +70,7 @@ def _sibling(near: Neighbours, node: int, edge: int, step: int, begin: int) -> i
 @compiled
 def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down: Cells, sums: Cells) -> None:
     """Compute S(v,·) of a child in a with all children in b; `side` −1 is S_F and +1 is S_B."""
-    a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
+    a, begin_a, b, begin_b = span_a.adjacency.children, span_a.begin, span_b.adjacency.children, span_b.begin
     child, before = a.indices[edge_a] - begin_a, _sibling(a, node_a, edge_a, side, begin_a)
     for node_b in range(begin_b, span_b.end):
         first, count = b.indptr[node_b], b.indptr[node_b + 1] - b.indptr[node_b]
@@ -87,7 +87,7 @@ def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down
 def _descend(span_a: Span, node_a: int, edge_a: int, span_b: Span, sided: bool, work: Cells) -> None:
     """Compute u of a child in a with the children of all nodes of b, from K_U of their parents."""
     up, left, right = work
-    a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
+    a, begin_a, b, begin_b = span_a.adjacency.children, span_a.begin, span_b.adjacency.children, span_b.begin
     child = a.indices[edge_a] - begin_a
     before = _sibling(a, node_a, edge_a, -1, begin_a)
     after = _sibling(a, node_a, edge_a, 1, begin_a)

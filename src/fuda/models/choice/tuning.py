@@ -20,7 +20,7 @@ from fuda.data.corpus import Corpus
 from fuda.marginalized.calibration import pair_information
 from fuda.models.choice.combination import Decoder
 from fuda.models.choice.opinions import Opinion, sharpened
-from fuda.models.likeliest import Ray, sampled
+from fuda.models.likeliest import ScaledLoss, sampled
 from fuda.schemes import OUTSIDE
 from fuda.selection.goals import Counts, Goal
 from fuda.selection.significance import standard_error
@@ -97,8 +97,8 @@ class Tuner:
         few = sampled(len(self.parts[0]))
         nodes, sample = self.parts[0].nodes_of(few), self.parts[0].take(few)
         scores = opinions[0].nodes[nodes], opinions[0].pairs
-        ray = Ray(sample.graph, *scores, self.labels[nodes], np.ones(len(few)), 1.0)
-        return min(LARGEST_POWER, ray.likeliest(0.0))
+        loss = ScaledLoss(sample.graph, *scores, self.labels[nodes], np.ones(len(few)), 1.0)
+        return min(LARGEST_POWER, loss.likeliest(0.0))
 
     def untuned(self, count: int) -> Decoder:
         """The decoder of `count` members with powers of 1, without b and w."""

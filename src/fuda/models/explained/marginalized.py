@@ -15,7 +15,7 @@ from fuda.explanations.base import Contribution
 from fuda.explanations.decisions import Decision, Labelings, Pointwise, pairs
 from fuda.explanations.positions import Positions
 from fuda.marginalized import memory
-from fuda.marginalized.calibration import Evidence
+from fuda.marginalized.calibration import DecisionInputs
 from fuda.marginalized.explain import Part, positions_of
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
@@ -31,14 +31,14 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known
     corpus, classes = encoded.corpus, model.classes_.tolist()
     prior_of_x = model._prior_of(corpus, None if prior is None else [prior])
     scores = model._scores_by(model._support, encoded, prior_of_x)
-    evidence = model._evidence_with_memory(encoded, prior_of_x, scores)
-    about = corpus.structures[0], classes, model._decode(encoded, evidence, known)
+    inputs = model._inputs_with_memory(encoded, prior_of_x, scores)
+    about = corpus.structures[0], classes, model._decode(encoded, inputs, known)
     known_numbers = np.full(corpus.size, -1)
     if known is not None:
         known_numbers = model._label_numbers(known, corpus)
     calibration = model._calibration
     if model._decoding == "posterior":
-        scale = calibration.point[0] if evidence.memory.any() else None
+        scale = calibration.point[0] if inputs.memory.any() else None
         positions = _marginalized_positions(model, encoded, prior_of_x, scores, scale)
 
         def values(node: int) -> Array:
@@ -50,12 +50,12 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known
             return positions(node).terms(a, b, node, top)
 
         return Pointwise(*about, "score", values, terms, positions)
-    table, transitions = model._constrained(corpus, *calibration.labelings(evidence), known)
+    table, transitions = model._constrained(corpus, *calibration.labelings(inputs), known)
     positions = _marginalized_positions(
         model, encoded, prior_of_x, scores, calibration.labeling_coefficients[0]
     )
     log_prior, _ = calibration.labelings(
-        Evidence(np.zeros_like(prior_of_x.nodes), prior_of_x.nodes, joint=prior_of_x.joint)
+        DecisionInputs(np.zeros_like(prior_of_x.nodes), prior_of_x.nodes, joint=prior_of_x.joint)
     )
 
     def best(scores: Array) -> Array:

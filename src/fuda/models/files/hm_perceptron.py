@@ -29,8 +29,8 @@ def arrays_of(model: Any) -> dict[str, Array]:
     if model._support is not None:
         packed = stored_structures.pack(model._support.corpus.structures)[1]
         arrays |= {f"support_{name}": array for name, array in packed.items()}
-    if model._firmness is not None:
-        arrays |= model._firmness.arrays()
+    if model._curvature is not None:
+        arrays |= model._curvature.arrays()
     if model._voted:
         arrays |= {f"change_{name}": array for name, array in pack_corrections(model._changes).items()}
     return arrays
@@ -43,7 +43,7 @@ def restore(model: Any, arrays: dict[str, Array], texts: list[list[str]]) -> Non
     structures = stored_structures.unpack(texts[0], support, model.shape_) if texts else []
     model._support = model.encoder_.encode(structures) if structures else None
     model.mistakes_ = unpack_mistakes(arrays.pop("mistakes", None))
-    model._firmness = taught_perceptron.restored(model, arrays)
+    model._curvature = taught_perceptron.restored(model, arrays)
     sizes = list(map(len, structures))
     nodes = sum(sizes) if model.kernel_ is not None else sum(model._feature_counts())
     model._state = State.of(arrays, nodes, model.order_, len(model.classes_))

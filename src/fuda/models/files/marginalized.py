@@ -15,10 +15,10 @@ from fuda.checks import check_arrays, is_number
 from fuda.errors import DataError
 from fuda.kernels import check_kernel
 from fuda.marginalized.calibration import Calibration
-from fuda.marginalized.engines.cpu.windows import NEVER, REACHES
 from fuda.marginalized.kernel import MIXING
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples
+from fuda.marginalized.pruning_stages import NEVER, REACHES
 from fuda.marginalized.support import Support, supports
 from fuda.models import priors
 from fuda.models.base import Labeler
@@ -41,19 +41,19 @@ def arrays_of(model: Model) -> dict[str, Array]:
     whole = "joint" if fitted.by_labelings else "whole"
     arrays |= {"point": fitted.point, whole: fitted.labeling_coefficients, "pairs": fitted.pairs}
 
-    def packed(rows: list[Array], ndim: int = 2) -> Array:
+    def stacked(rows: list[Array], ndim: int = 2) -> Array:
         return np.concatenate([np.empty((0, *[len(model.classes_)] * (ndim - 1))), *rows])
 
     alphas = [[part.alpha for part in parts] for parts in (support, memory)]
     zeros = [[np.zeros_like(alpha) for alpha in part] for part in alphas]
-    arrays["alpha"] = packed([*alphas[0], *zeros[1]])
+    arrays["alpha"] = stacked([*alphas[0], *zeros[1]])
     if memory:
-        arrays["memory"] = packed([*zeros[0], *alphas[1]])
+        arrays["memory"] = stacked([*zeros[0], *alphas[1]])
     if model.prior_source_.source != priors.UNIFORM:
         for name in ("nodes", "before", "after"):
             rows = [getattr(part.examples.prior, name) for part in (*support, *memory)]
             if name == "nodes" or model.prior_source_.form == "chain":
-                arrays[f"prior_{name}"] = packed(rows, 2 if name == "nodes" else 3)
+                arrays[f"prior_{name}"] = stacked(rows, 2 if name == "nodes" else 3)
     return arrays
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from fuda.data.corpus import Corpus
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
+from fuda.marginalized.kernel import check_gap
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import usual_parts
 from fuda.models.labelings import check_sequences
@@ -22,10 +23,7 @@ def check_fits(model: Any, corpus: Corpus) -> None:
             "itself, from single observations; give a feature set without a window, or a "
             "function of one observation"
         )
-    if model.gap and not corpus.is_chain:
-        raise DataError(
-            f"gap={model.gap}: only sequences have gaps, but structure 0 is a {corpus.shape}; leave gap at 0"
-        )
+    check_gap(model.gap, corpus.shape)
     usual_parts(corpus.shape, model.parts)
     check_decoder(model, corpus)
 

@@ -42,13 +42,13 @@ def marginalized_defaults(model: Any, corpus: Corpus, letters: str | None) -> di
     dict
         The values of features, kernel and decode.
     """
-    features, kernel = (_of_branches if branches(corpus) else _of_lines)(model, corpus, letters)
+    features, kernel = (_of_branches if branches(corpus) else _of_chains)(model, corpus, letters)
     labels = getattr(model, "classes_", ())
     in_segments = corpus.is_chain and model.calibrate and encode_segments(labels)
     return {"features": features, "kernel": kernel, "decode": "viterbi" if in_segments else "posterior"}
 
 
-def _of_lines(model: Any, corpus: Corpus, letters: str | None) -> tuple[str, Kernel]:
+def _of_chains(model: Any, corpus: Corpus, letters: str | None) -> tuple[str, Kernel]:
     """Features and kernel of sequences, and of other structures that do not branch."""
     is_text = corpus.kind.name in ("text", "columns")
     features = letters or ("text" if is_text and len(corpus.observations) <= _MANY else "spelling")

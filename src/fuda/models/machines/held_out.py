@@ -22,9 +22,8 @@ import numpy as np
 
 from fuda.estimators import ConvergenceWarning
 from fuda.marginalized import calibration
-from fuda.marginalized.calibration import Calibration, Evidence
-from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.calibration import Calibration, DecisionInputs
+from fuda.marginalized.engines import Engine, make_engine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import branches, parts_to_choose_from, usual_parts, without_sides
 from fuda.marginalized.problem import Examples, Sources
@@ -80,22 +79,22 @@ def calibrated(
     """
     examples, corpus = sources.examples, sources.examples.encoded.corpus
     parts = calibration_parts(examples.sizes)
-    evidence = _held_out(learner, sources, labels, amounts, parts, engines)
+    inputs = _held_out(learner, sources, labels, amounts, parts, engines)
     members = np.concatenate(parts)
     held_out, held_out_labels = examples.take(members).encoded, labels[corpus.nodes_of(members)]
     graph = None if corpus.shape == "dag" else held_out.corpus.graph
     pairs = calibration.pair_information(labels, corpus.graph.edges, len(learner.classes_))
     data = held_out_labels, graph, pairs, learner.n_jobs
-    fitted = calibration.fit(evidence, *data)
+    fitted = calibration.fit(inputs, *data)
     if graph is None:
         return fitted
     # A CRF's scores of labelings are better than its marginals on some data, and worse on others.
-    by_marginals = [] if evidence.joint is None else [calibration.fit(evidence._replace(joint=None), *data)]
+    by_marginals = [] if inputs.joint is None else [calibration.fit(inputs._replace(joint=None), *data)]
     true = learner._labels_of_numbers(held_out, held_out_labels)
     goal = goal_for(true)
 
     def quality(candidate: Calibration) -> float:
-        predicted = learner._viterbi_labels(held_out, *candidate.labelings(evidence))
+        predicted = learner._viterbi_labels(held_out, *candidate.labelings(inputs))
         return goal.score(goal.counts(true, learner._labels_of_numbers(held_out, predicted)))
 
     calibrations = fitted, *by_marginals
@@ -172,8 +171,8 @@ def _quality(
         sources = Sources(trial._settings, sample, learner.n_jobs, *previous)
         previous[:] = [sources]
         with part(f"{choice.parts} at {choice.mixing!r}, {most} nodes"), without(ConvergenceWarning):
-            evidence = _held_out(trial, sources, labels, amounts, folds)
-        return calibration.label_f1(known, evidence.scores.argmax(axis=1), _outside(learner))
+            inputs = _held_out(trial, sources, labels, amounts, folds)
+        return calibration.label_f1(known, inputs.scores.argmax(axis=1), _outside(learner))
 
     return quality
 
@@ -196,7 +195,7 @@ def _held_out(
     amounts: Array,
     parts: list[Array],
     engines: Engines = None,
-) -> Evidence:
+) -> DecisionInputs:
     """The scores and priors of the nodes of some parts, each by a model trained on the others."""
     examples, corpus = sources.examples, sources.examples.encoded.corpus
     other_parts = [_rest(examples, part) for part in parts]
@@ -217,4 +216,4 @@ def _held_out(
             by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
         scores.append(checked_scores(learner, by_others, held_out.encoded.corpus).doubles())
     prior = examples.take(np.concatenate(parts)).prior
-    return Evidence(np.concatenate(scores), prior.nodes, joint=prior.joint)
+    return DecisionInputs(np.concatenate(scores), prior.nodes, joint=prior.joint)

@@ -10,7 +10,7 @@ import numpy as np
 from fuda.checks import check_arrays, count_in, split_prefix
 from fuda.errors import DataError
 from fuda.estimators import check_random_state
-from fuda.marginalized.engines.base import Engine, PerceptronState, PlannedTraining
+from fuda.marginalized.engines import Engine, PerceptronState, PlannedTraining
 from fuda.randomness import restore_random, stored_random
 
 Array = np.ndarray
@@ -40,15 +40,15 @@ def planned_trainings(model: Model, parts: list[Array], count: int) -> list[Plan
     for members in parts:
         random = check_random_state(seed)
         for number in range(count):
-            order, orders = np.arange(len(members)), []
+            order, visits = np.arange(len(members)), []
             for _ in range(model.epochs):
                 order = random.permutation(order) if number else order
-                orders.append(order)
-            planned.append(PlannedTraining(members, orders))
+                visits.append(order)
+            planned.append(PlannedTraining(members, visits))
     return planned
 
 
-class Orders:
+class Perceptrons:
     """The perceptrons of a model, trained one after another; any epoch can be continued from.
 
     `alpha` is the mean over the perceptrons that are completed, and after an interrupt over the
@@ -63,7 +63,7 @@ class Orders:
 
     def _begin(self) -> None:
         """Initialize the state of a perceptron before its first epoch."""
-        self.order = np.arange(len(self.engine.problem.targets.sizes))
+        self.visits = np.arange(len(self.engine.problem.targets.sizes))
         self.mistakes: list[int] = []
         self.perceptron = PerceptronState(np.zeros((2, *self.alpha.shape)))
 
@@ -79,7 +79,7 @@ class Orders:
         if self.number < len(self._engines):
             self.engine = self._engines[self.number]
         else:
-            self.engine = self.engine.aimed_at(self.engine.problem)
+            self.engine = self.engine.for_targets(self.engine.problem)
 
     @property
     def has_next_epoch(self) -> bool:
@@ -89,8 +89,8 @@ class Orders:
     def run_epoch(self, labels: Array, amounts: Array) -> None:
         """Run one more epoch: in the order of the data, or shuffled after the first perceptron."""
         if self.number:
-            self.order = self.random.permutation(self.order)
-        mistakes = self.engine.perceptron_epoch(self.order, labels, amounts, self.perceptron)
+            self.visits = self.random.permutation(self.visits)
+        mistakes = self.engine.perceptron_epoch(self.visits, labels, amounts, self.perceptron)
         self.mistakes = [*self.mistakes, mistakes]
         if not self.number:
             self.model.mistakes_ = self.mistakes
@@ -133,7 +133,7 @@ class Orders:
         if number < self.model.orders_:
             self._select_engine()
             self.engine.restore(engine_arrays)
-            self.order, self.mistakes = engine_arrays["visits"].copy(), arrays["mistakes"].tolist()
+            self.visits, self.mistakes = engine_arrays["visits"].copy(), arrays["mistakes"].tolist()
             self.perceptron = PerceptronState(arrays["sums"].copy(), steps)
         self.alpha[:], self.model.n_iter_ = arrays["alpha"], epochs
         self.model.mistakes_ = arrays["first_mistakes"].tolist()

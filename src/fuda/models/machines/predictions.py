@@ -15,7 +15,7 @@ from fuda import inference
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
-from fuda.marginalized.calibration import Calibration, Evidence
+from fuda.marginalized.calibration import Calibration, DecisionInputs
 from fuda.models.base import Labeler
 from fuda.models.fitting.labelled_data import Probabilities
 from fuda.models.fitting.one_state import on_snapshot
@@ -31,7 +31,7 @@ RENAMED = {"pointwise": "posterior"}
 
 
 class MarginalizedPredictions(Probabilities, Labeler):
-    """The predictions of labelers with the marginalized kernel; subclasses define `_evidence`."""
+    """The predictions of labelers with the marginalized kernel; subclasses define `_inputs_of`."""
 
     decode: str | None
     scheme: str | None
@@ -139,7 +139,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
         """
         return self._for_each_structure(
             X,
-            lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores),
+            lambda encoded: encoded.corpus.split(self._inputs_of(encoded, prior).scores),
             self._empty_marginals,
         )
 
@@ -149,7 +149,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
 
     def _node_marginals(self, encoded: Encoded, known: Any = None, prior: Any = None) -> Array:
         """P(y_t = label) of all nodes (N, L); `prior` as it was passed to predict, or None."""
-        probabilities = self._marginals(self._evidence(encoded, prior))
+        probabilities = self._marginals(self._inputs_of(encoded, prior))
         if known is not None:
             labels = self._label_numbers(known, encoded.corpus)
             probabilities[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
@@ -159,13 +159,13 @@ class MarginalizedPredictions(Probabilities, Labeler):
         self, encoded: Encoded, prior: Any, margins: Array | None, known: Any = None
     ) -> Array:
         """The predicted label numbers (N,); with margins, scores may be approximated."""
-        return self._decode(encoded, self._evidence(encoded, prior, margins), known)
+        return self._decode(encoded, self._inputs_of(encoded, prior, margins), known)
 
-    def _decode(self, encoded: Encoded, evidence: Evidence, known: Any = None) -> Array:
-        """The label numbers (N,) that the evidence leads to."""
+    def _decode(self, encoded: Encoded, inputs: DecisionInputs, known: Any = None) -> Array:
+        """The label numbers (N,) that these inputs lead to."""
         if self._decoding == "viterbi":
-            return self._viterbi_labels(encoded, *self._calibration.labelings(evidence), known)
-        labels = self._calibration.ranks(evidence).argmax(axis=1)
+            return self._viterbi_labels(encoded, *self._calibration.labelings(inputs), known)
+        labels = self._calibration.ranks(inputs).argmax(axis=1)
         if known is None:
             return labels
         known_numbers = self._label_numbers(known, encoded.corpus)
@@ -173,11 +173,11 @@ class MarginalizedPredictions(Probabilities, Labeler):
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None, prior: Any = None) -> list[Ranked]:
         """The n best labelings of each structure; `prior` is their prior or None."""
-        corpus, evidence = encoded.corpus, self._evidence(encoded, prior)
+        corpus, inputs = encoded.corpus, self._inputs_of(encoded, prior)
         if self._decoding == "viterbi":
-            constrained = self._constrained(corpus, *self._calibration.labelings(evidence), known)
+            constrained = self._constrained(corpus, *self._calibration.labelings(inputs), known)
             return best_labelings(corpus.graph, *constrained, n, self.classes_, self.n_jobs)
-        scores = np.log(np.maximum(self._marginals(evidence), np.finfo(float).tiny))
+        scores = np.log(np.maximum(self._marginals(inputs), np.finfo(float).tiny))
         if known is not None:
             fix_known(scores, self._label_numbers(known, corpus))
         return best_of_nodes(corpus, scores, n, self.classes_, self.n_jobs)
@@ -197,13 +197,13 @@ class MarginalizedPredictions(Probabilities, Labeler):
             fix_known(scores, self._label_numbers(known, corpus))
         return scores, pairs
 
-    def _marginals(self, evidence: Evidence) -> Array:
+    def _marginals(self, inputs: DecisionInputs) -> Array:
         """P(y_t = σ) of all nodes, (N, L)."""
         if not self._fitted_params["calibrate"]:
             raise DataError(
                 "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
             )
-        return self._calibration.marginals(evidence)
+        return self._calibration.marginals(inputs)
 
     @property
     def _decoding(self) -> str:
@@ -212,6 +212,6 @@ class MarginalizedPredictions(Probabilities, Labeler):
         decode = by_scheme if self.decode is None else self.decode
         return RENAMED.get(decode, decode)
 
-    def _evidence(self, encoded: Encoded, prior: Any = None, margins: Array | None = None) -> Evidence:
+    def _inputs_of(self, encoded: Encoded, prior: Any = None, margins: Array | None = None) -> DecisionInputs:
         """The scores and priors that decide about all nodes; `prior` is theirs or None."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
 """Pruning: faster predictions of a model with the marginalized kernel, tested on held-out data.
 
-Scores by windows (`fuda.marginalized.engines.cpu.windows`) come in stages. At every stage but the
+Approximate scores come in stages (`fuda.marginalized.pruning_stages`). At every stage but the
 last, each label σ has a margin: the least m for which at most a share ε of cases with the best
 label σ and a lead of m or more get another label from the last stage. With e errors among n such
 cases of the held-out nodes, the share is estimated as (e + 1) / (n + 1), so that few cases prove
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from fuda.data.encoding import Encoded
-from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, doubtful, has_windows, leads
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
+from fuda.marginalized.pruning_stages import NEVER, REACHES, doubtful, leads
 from fuda.marginalized.support import Support, supports
 from fuda.selection.goals import goal_for
 
@@ -66,8 +66,8 @@ class Pruning:
     def _margins(self) -> Array | None:
         """The margins (stages − 1, L), or None."""
         model, corpus = self._model, self._encoded.corpus
-        problems = (model._support_engine(s, self._encoded, self._prior).problem for s in model._support)
-        if not any(map(has_windows, problems)):
+        engines = (model._support_engine(s, self._encoded, self._prior) for s in model._support)
+        if not any(engine.can_prune() for engine in engines):
             return None
         staged = Staged([self._scores(stage) for stage in range(len(REACHES))], corpus.offsets)
         if not self._is_enough(staged.scores[-1]):
@@ -92,8 +92,8 @@ class Pruning:
 
     def _is_enough(self, scores: Array) -> bool:
         """Whether labels are predicted well enough by scores."""
-        evidence = self._model._evidence_with_memory(self._encoded, self._prior, Numbers(scores))
-        return self._quality(self._model._decode(self._encoded, evidence)) >= self._enough
+        inputs = self._model._inputs_with_memory(self._encoded, self._prior, Numbers(scores))
+        return self._quality(self._model._decode(self._encoded, inputs)) >= self._enough
 
     def _suffices(self, support: list[Support], margins: Array | None) -> bool:
         """Whether labels are predicted well enough by a support."""

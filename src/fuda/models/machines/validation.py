@@ -9,8 +9,7 @@ import numpy as np
 
 from fuda.checks import check_arrays, count_in
 from fuda.data.encoding import Encoded
-from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.engines import Engine, make_engine
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.fitting.validation import State, Validation
 from fuda.models.machines.checks import checked_scores

@@ -23,7 +23,7 @@ from fuda.data.encoding import Channel, Encoded
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.teaching.label_growth import enlarge_classes
 from fuda.optimize import Lbfgs
-from fuda.training.crf_curvature import curvature, features_per_node, packed, unpacked
+from fuda.training.crf_curvature import curvature, dequantized, features_per_node, quantized
 from fuda.training.crf_loss import Weights
 
 Array = np.ndarray
@@ -100,7 +100,7 @@ class _Step:
         self.loss = model._training_loss(self.data)
         self.indices = _indices(model._layout, encoded, columns)
         factor = max(1.0, features_per_node(encoded)) ** (1 / 3)
-        h = 2 * model._fitted_params["l2"] + factor * unpacked(stored[self.indices])
+        h = 2 * model._fitted_params["l2"] + factor * dequantized(stored[self.indices])
         self.root = np.sqrt(np.maximum(h, _LEAST))
 
     def freeze(self, is_frozen: Array) -> None:
@@ -130,7 +130,7 @@ class _Step:
         """The stored curvature, with that of the structures added."""
         total = stored.copy()
         added = curvature(self.loss, self.model.weights_[self.indices])
-        total[self.indices] = packed(unpacked(stored[self.indices]) + added)
+        total[self.indices] = quantized(dequantized(stored[self.indices]) + added)
         return total
 
 

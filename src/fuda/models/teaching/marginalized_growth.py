@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fuda.errors import DataError
-from fuda.marginalized.engines.cpu.windows import NEVER
 from fuda.marginalized.priors import Prior, uniform_prior
+from fuda.marginalized.pruning_stages import NEVER
 from fuda.marginalized.support import Support
 from fuda.models import priors
 from fuda.models.priors import SHARE, PriorSource

@@ -22,12 +22,12 @@ from fuda.data.tables import Table
 from fuda.errors import DataError
 from fuda.models.crf import CRF
 from fuda.models.fitting.training_data import TrainingData
-from fuda.models.likeliest import LARGEST_SCALE, Ray, sampled
+from fuda.models.likeliest import LARGEST_SCALE, ScaledLoss, sampled
 from fuda.models.teaching.crf import enlarged, teach
 from fuda.models.teaching.label_growth import added_labels, grow_perceptron
 from fuda.optimize.vectors import dot
 from fuda.progress import Iterations
-from fuda.training.crf_curvature import LARGEST_STORED, STORED, diagonal_at, packed
+from fuda.training.crf_curvature import LARGEST_STORED, STORED, diagonal_at, quantized
 from fuda.training.crf_loss import Weights, score_structures
 from fuda.training.perceptron import Mistakes, State
 
@@ -36,47 +36,47 @@ Model = Any  # an `HMPerceptron`, which imports this module
 _START = Table.of(sp.csr_matrix([[0.0], [1.0]]), np.zeros(2), np.zeros(2))
 
 
-class Firmness(NamedTuple):
+class Curvature(NamedTuple):
     """The curvature at the weights of a perceptron, which `partial_fit` needs.
 
     Attributes
     ----------
     scale : float
         s.
-    curvature : ndarray
+    diagonal : ndarray
         The curvature of the CRF at s w, see `fuda.training.crf_curvature`, in the layout of
         its weights.
     """
 
     scale: float
-    curvature: Array
+    diagonal: Array
 
     def arrays(self) -> dict[str, Array]:
         """The arrays for model files."""
-        return {"curvature": self.curvature, "scale": np.array([self.scale])}
+        return {"curvature": self.diagonal, "scale": np.array([self.scale])}
 
 
-class _Twin(CRF):
+class _EquivalentCRF(CRF):
     """The CRF of a perceptron; the labels of roots have weights too, as if roots had a feature."""
 
     has_starts: bool
 
     @classmethod
-    def of(cls, model: Model, firmness: Firmness | None) -> _Twin:
-        """The CRF of s w; without a firmness, s is 1."""
-        s = 1.0 if firmness is None else firmness.scale
+    def of(cls, model: Model, curvature: Curvature | None) -> _EquivalentCRF:
+        """The CRF of s w; without a curvature, s is 1."""
+        s = 1.0 if curvature is None else curvature.scale
         penalty = s * model.outside_penalty
-        twin = cls(decode="viterbi", scheme=model.scheme, outside_penalty=penalty, n_jobs=model.n_jobs)
-        twin._fitted_params = twin.get_params()
-        twin.classes_, twin.encoder_, twin.has_pairs_ = model.classes_, model.encoder_, False
-        twin.has_starts = model.order_ == 1
-        starts = model._grams.short[0] if twin.has_starts else np.zeros(0)
-        twin.weights_ = s * np.concatenate([model.weights_.ravel(), starts, model.transitions_.ravel()])
-        if firmness is not None:
-            twin._curvature = firmness.curvature.copy()
+        crf = cls(decode="viterbi", scheme=model.scheme, outside_penalty=penalty, n_jobs=model.n_jobs)
+        crf._fitted_params = crf.get_params()
+        crf.classes_, crf.encoder_, crf.has_pairs_ = model.classes_, model.encoder_, False
+        crf.has_starts = model.order_ == 1
+        starts = model._grams.short[0] if crf.has_starts else np.zeros(0)
+        crf.weights_ = s * np.concatenate([model.weights_.ravel(), starts, model.transitions_.ravel()])
+        if curvature is not None:
+            crf._curvature = curvature.diagonal.copy()
             if not model.order_:  # label pairs have no weights, and get none
-                twin._layout.views(twin._curvature)[1][:] = LARGEST_STORED
-        return twin
+                crf._layout.views(crf._curvature)[1][:] = LARGEST_STORED
+        return crf
 
     @property
     def _layout(self) -> Weights:
@@ -94,7 +94,7 @@ class _Twin(CRF):
         return Encoded(encoded.corpus, [*encoded.tables, _START], [*encoded.channels, start], [])
 
 
-def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
+def curvature_of(model: Model, data: TrainingData) -> Curvature | None:
     """Compute the curvature at the weights of a perceptron that was fitted to data.
 
     Parameters
@@ -106,23 +106,23 @@ def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
 
     Returns
     -------
-    Firmness or None
+    Curvature or None
         None for perceptrons that continue by epochs: those with kernels, votes or higher orders.
     """
     if model.kernel_ is not None or model._voted or model.order_ > 1:
         return None
-    twin, corpus = _Twin.of(model, None), data.encoded.corpus
-    encoded = twin.with_roots(data.encoded)
-    nodes, pairs = score_structures(encoded, twin._layout, twin.weights_)
+    crf, corpus = _EquivalentCRF.of(model, None), data.encoded.corpus
+    encoded = crf.with_roots(data.encoded)
+    nodes, pairs = score_structures(encoded, crf._layout, crf.weights_)
     weight = np.ones(len(corpus)) if data.sample_weight is None else data.sample_weight
     chosen = sampled(len(corpus))
     at, share = corpus.graph.nodes_of(chosen), len(chosen) / len(corpus)
-    ray = Ray(corpus.graph.take(chosen), nodes[at], pairs, data.labels[at], weight[chosen], share)
-    scale = ray.likeliest(dot(twin.weights_, twin.weights_))
+    loss = ScaledLoss(corpus.graph.take(chosen), nodes[at], pairs, data.labels[at], weight[chosen], share)
+    scale = loss.likeliest(dot(crf.weights_, crf.weights_))
     p = inference.marginals(corpus.graph, scale * nodes, scale * pairs, n_jobs=model.n_jobs)[1]
     counted = np.repeat(weight, np.diff(corpus.offsets))
     tables = [table.matrix.T for table in encoded.tables]
-    return Firmness(scale, packed(diagonal_at(encoded, twin._layout, p, counted, tables)))
+    return Curvature(scale, quantized(diagonal_at(encoded, crf._layout, p, counted, tables)))
 
 
 def grow_labels(model: Model, new: list[Any]) -> None:
@@ -135,14 +135,14 @@ def grow_labels(model: Model, new: list[Any]) -> None:
     new : list
         The labels.
     """
-    if not new or model._firmness is None:
+    if not new or model._curvature is None:
         grow_perceptron(model, new)
         return
-    twin = _Twin.of(model, model._firmness)
-    old, positions = twin._layout, grow_perceptron(model, new)
-    twin.classes_ = model.classes_
-    grown = enlarged(old, twin._layout, model._firmness.curvature, positions)
-    model._firmness = model._firmness._replace(curvature=grown)
+    crf = _EquivalentCRF.of(model, model._curvature)
+    old, positions = crf._layout, grow_perceptron(model, new)
+    crf.classes_ = model.classes_
+    grown = enlarged(old, crf._layout, model._curvature.diagonal, positions)
+    model._curvature = model._curvature._replace(diagonal=grown)
 
 
 def learn_more(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
@@ -166,7 +166,7 @@ def learn_more(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any) -
     encoder, encoded = model.encoder_.grown(new.corpus)
     encoded.check_values()
     data = TrainingData(encoder, encoded, model.classes_.tolist(), labels, eta, None)
-    if model._firmness is None:
+    if model._curvature is None:
         _one_epoch(model, data)
     else:
         _teach(model, data, (model._best_labels(new, None) != labels) & (labels >= 0))
@@ -189,37 +189,37 @@ def _one_epoch(model: Model, data: TrainingData) -> None:
 
 def _teach(model: Model, data: TrainingData, wrong: Array) -> None:
     """Learn as a CRF; `wrong` marks labels that are not predicted yet."""
-    twin = _Twin.of(model, model._firmness)
-    data = data._replace(encoded=twin.with_roots(data.encoded))
+    crf = _EquivalentCRF.of(model, model._curvature)
+    data = data._replace(encoded=crf.with_roots(data.encoded))
     by_structure = np.logical_or.reduceat(wrong, data.encoded.corpus.offsets[:-1])
     mistakes = Mistakes(int(by_structure.sum()), int(wrong.sum()))
-    features, old, start = model._feature_counts(), twin._layout, twin.weights_
-    teach(twin, data.encoder, data)
-    start = enlarged(old, twin._layout, start, np.arange(len(model.classes_)))
-    change = (twin.weights_ - start) / model._firmness.scale
+    features, old, start = model._feature_counts(), crf._layout, crf.weights_
+    teach(crf, data.encoder, data)
+    start = enlarged(old, crf._layout, start, np.arange(len(model.classes_)))
+    change = (crf.weights_ - start) / model._curvature.scale
     model.encoder_ = data.encoder
-    model._state = _changed(model._state.insert(features, model._feature_counts()), twin, change)
-    model._firmness = model._firmness._replace(curvature=twin._curvature)
+    model._state = _changed(model._state.insert(features, model._feature_counts()), crf, change)
+    model._curvature = model._curvature._replace(diagonal=crf._curvature)
     model.mistakes_ = [*model.mistakes_, mistakes]
     with Iterations("HM-perceptron", model.verbose, model.callback) as progress:
         progress.report(mistakes=mistakes.nodes)
 
 
-def _changed(state: State, twin: _Twin, change: Array) -> State:
+def _changed(state: State, crf: _EquivalentCRF, change: Array) -> State:
     """The state, overwritten, with a change of the CRF's weights made in its first step."""
-    by_channel, transitions, _ = twin._layout.views(change)
-    for short in (state.short, state.late_short) if twin.has_starts else ():
+    by_channel, transitions, _ = crf._layout.views(change)
+    for short in (state.short, state.late_short) if crf.has_starts else ():
         short[0] += by_channel[-1][0]
-    for full in (state.full, state.late_full) if twin.has_starts else ():
+    for full in (state.full, state.late_full) if crf.has_starts else ():
         full[0] += transitions.T
-    by_feature = np.concatenate(by_channel[:-1] if twin.has_starts else by_channel)
+    by_feature = np.concatenate(by_channel[:-1] if crf.has_starts else by_channel)
     for nodes in (state.nodes, state.late_nodes):
         nodes += by_feature
     state.steps[0] = max(1, state.steps[0])
     return state
 
 
-def restored(model: Model, arrays: dict[str, Array]) -> Firmness | None:
+def restored(model: Model, arrays: dict[str, Array]) -> Curvature | None:
     """Remove the curvature of a perceptron from the arrays of a file, and return it.
 
     Older files do not have it.
@@ -236,4 +236,4 @@ def restored(model: Model, arrays: dict[str, Array]) -> Firmness | None:
     stored, scale = stored_arrays["curvature"], float(stored_arrays["scale"][0])
     if not ((stored >= 0) & (stored <= LARGEST_STORED)).all() or not 0 < scale <= LARGEST_SCALE:
         raise DataError("its arrays 'curvature' and 'scale' have values that no data give")
-    return Firmness(scale, stored)
+    return Curvature(scale, stored)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fuda import Sequence
 from fuda.kernels import Polynomial
-from fuda.marginalized import codes, problem
+from fuda.marginalized import kernel_classes, problem
 from fuda.marginalized.engines.cpu import windows
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, WindowSupport, has_windows
+from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.problem import Settings, Sources
+from fuda.marginalized.pruning_stages import NEVER, REACHES, leads
 from machine_cases import random_prior, random_structures, two_sides
 
 LABELS = 3
@@ -30,7 +29,7 @@ LAST = only(len(REACHES) - 1)
 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)
     monkeypatch.setattr(windows, "_NUMBER", np.float64)
 
@@ -51,8 +50,8 @@ def test_windows_of_short_sequences_are_exact(seed, label_kernel):
     rng = np.random.default_rng(seed)
     sources, targets = (random_structures(rng, "sequence", count, 5) for count in (60, 40))
     problem, alpha = problem_of(sources, targets, rng, label_kernel=label_kernel)
-    assert problem.codes.is_shared
-    assert (problem.targets.twins >= 0).any()
+    assert problem.kernel_classes.is_shared
+    assert (problem.targets.ids >= 0).any()
     expected = CpuEngine(problem).scores(alpha).doubles()
     actual = CpuEngine(problem).scores(alpha, LAST).doubles()
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
@@ -86,10 +85,10 @@ def kappa_of(values, reach):
 
 
 def by_definition(problem, alpha, reach):
-    """Scores pair by pair: κ_r by codes, but by observations where equal ones are near."""
-    k, farthest = problem.mixing**2 * problem.mass * problem.codes.all_values, windows._REACH
+    """Scores pair by pair: κ_r by classes, but by observations where equal ones are near."""
+    k, farthest = problem.mixing**2 * problem.mass * problem.kernel_classes.all_values, windows._REACH
     sides, gamma = (problem.sources, problem.targets), problem.gamma(alpha)
-    scores = np.zeros((len(problem.targets.codes), LABELS))
+    scores = np.zeros((len(problem.targets.classes), LABELS))
     bounds = [list(zip(side.offsets[:-1], side.offsets[1:], strict=True)) for side in sides]
     pairs = [(s, t) for s in bounds[0] for t in bounds[1]]
     for (i, t), source, target in ((p, s, e) for s, e in pairs for p in np.ndindex(s[1] - s[0], e[1] - e[0])):
@@ -99,9 +98,9 @@ def by_definition(problem, alpha, reach):
         for distance in range(-farthest, farthest + 1):
             a, b = i + distance, t + distance
             if source[0] <= a < source[1] and target[0] <= b < target[1]:
-                is_equal = sides[0].twins[a] == sides[1].twins[b] >= 0
+                is_equal = sides[0].ids[a] == sides[1].ids[b] >= 0
                 equal_near |= is_equal and abs(distance) <= reach
-                value = k[sides[0].codes[a], sides[1].codes[b]]
+                value = k[sides[0].classes[a], sides[1].classes[b]]
                 by_code[farthest + distance] = value
                 by_observation[farthest + distance] = (
                     problem.mass * problem.self_values[a] if is_equal else value
@@ -115,8 +114,8 @@ def by_definition(problem, alpha, reach):
 @pytest.mark.parametrize("label_kernel", [None, np.eye(3) + 0.2])
 def test_windows_of_long_sequences_are_cut(marks, label_kernel):
     problem, alpha = long_case(np.random.default_rng(0), marks, label_kernel)
-    assert problem.codes.is_shared
-    assert np.isin(problem.targets.twins, problem.sources.twins[problem.sources.twins >= 0]).any() == (
+    assert problem.kernel_classes.is_shared
+    assert np.isin(problem.targets.ids, problem.sources.ids[problem.sources.ids >= 0]).any() == (
         marks == "xx"
     )
     for stage, reach in enumerate(REACHES):
@@ -128,7 +127,7 @@ def by_stages(problem, scores, margins):
     """The scores of the stages, of which each node gets the first that is clear."""
     actual, late = scores[0].copy(), np.ones(len(scores[0]), dtype=bool)
     for stage in range(len(margins)):
-        best, lead = windows.leads(actual)
+        best, lead = leads(actual)
         narrow = late & (lead < margins[stage][best])
         for a, b in zip(problem.targets.offsets[:-1], problem.targets.offsets[1:], strict=True):
             at = a + np.flatnonzero(narrow[a:b])
@@ -141,7 +140,7 @@ def test_narrow_margins_and_their_neighbours_are_scored_again(monkeypatch):
     problem, alpha = long_case(np.random.default_rng(2))
     support = WindowSupport(problem, alpha)
     scores = [support.scores(problem, only(stage), 1) for stage in range(len(REACHES))]
-    typical = np.median(windows.leads(scores[0])[1])
+    typical = np.median(leads(scores[0])[1])
     margins = typical * np.array([[0.8, 1.0, 1.2], [0.5, 0.6, 0.3]])
     expected = by_stages(problem, scores, margins)
     actual = support.scores(problem, margins, 1)
@@ -164,16 +163,6 @@ def test_many_equal_windows_have_the_same_scores():
     np.testing.assert_allclose(actual, by_definition(problem, alpha, REACHES[-1]), rtol=1e-12, atol=1e-12)
 
 
-@given(st.lists(st.lists(st.integers(-3, 3), min_size=LABELS, max_size=LABELS), min_size=1, max_size=9))
-def test_leads_are_in_units_of_the_largest_score(rows):
-    scores = np.array(rows, dtype=float)
-    best, lead = windows.leads(scores)
-    np.testing.assert_array_equal(best, scores.argmax(axis=1))
-    ordered, largest = np.sort(scores, axis=1), np.abs(scores).max(axis=1)
-    np.testing.assert_allclose(lead * largest, ordered[:, -1] - ordered[:, -2], atol=1e-12)
-    assert (lead[largest == 0] == 0).all()
-
-
 def test_a_support_is_prepared_once():
     rng = np.random.default_rng(6)
     sources, targets = (random_structures(rng, "sequence", count, 5) for count in (60, 40))
@@ -183,7 +172,7 @@ def test_a_support_is_prepared_once():
     support = engine._prepared.windows_of(problem, alpha)
     assert support is engine._prepared.windows_of(problem, alpha)
     other, _ = problem_of(sources, random_structures(rng, "sequence", 50, 5), rng)
-    again = engine.aimed_at(other)
+    again = engine.for_targets(other)
     actual = again.scores(alpha, LAST).doubles()
     np.testing.assert_array_equal(actual, CpuEngine(other).scores(alpha, LAST).doubles())
     assert again._prepared is engine._prepared
@@ -202,8 +191,8 @@ def test_single_precision_is_enough(monkeypatch):
 def test_problems_without_windows_are_scored_exactly(monkeypatch):
     rng = np.random.default_rng(4)
     sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 40))
-    for c, small in ((1.5, 1 << 20), (6.0, 0)):  # codes that are not shared, and large numbers
-        monkeypatch.setattr(codes, "_SMALL_TABLE", small)
+    for c, small in ((1.5, 1 << 20), (6.0, 0)):  # classes that are not shared, and large numbers
+        monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", small)
         problem, alpha = problem_of(sources, targets, rng, c)
         assert not has_windows(problem)
         expected = CpuEngine(problem).scores(alpha).doubles()

@@ -10,7 +10,7 @@ import pytest
 from fuda import MarginalizedPerceptron, Sequence
 from fuda.errors import DataError
 from fuda.kernels import Delta, Polynomial
-from fuda.marginalized import codes, problem
+from fuda.marginalized import kernel_classes, problem
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Margins, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
@@ -27,9 +27,9 @@ SIMILAR = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
-    """Shared codes, with twins; strips; few nodes in shared memory, few marks at a time."""
+    """Shared classes; strips; few nodes in shared memory, few marks at a time."""
     monkeypatch.setattr(machine, "_MIN_STRIPS_PER_WARP", 0)
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 0)
     monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)
     if machine.device.card(machine.device.load()).is_simulated:
         # Its launches poll their threads, for as long as they may keep the interpreter's lock.
@@ -74,7 +74,7 @@ def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch, way)
     if way == "tiles":
         in_tiles(monkeypatch)
     case = a_problem(count=3)
-    assert max(case.codes.counts) < len(case.points[0])
+    assert max(case.kernel_classes.counts) < len(case.points[0])
     mistakes, state, engine = trained(CudaEngine, case)
     expected, other, cpu = trained(CpuEngine, case)
     assert mistakes == expected
@@ -181,7 +181,7 @@ def test_kernels_without_shared_codes():
     )
 
 
-def test_an_engine_aimed_at_other_targets_shares_its_sources():
+def test_an_engine_for_other_targets_shares_its_sources():
     rng = np.random.default_rng(8)
     X, Y = random_structures(rng, "sequence", 4), random_structures(rng, "sequence", 3)
     priors = random_prior(rng, X, LABELS), random_prior(rng, Y, LABELS)
@@ -191,7 +191,7 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources():
     alpha = coefficients(first.problem)
     expected = CpuEngine(sources.problem(part)).scores(alpha).doubles()
     np.testing.assert_allclose(
-        first.aimed_at(sources.problem(part)).scores(alpha).doubles(), expected, atol=1e-13
+        first.for_targets(sources.problem(part)).scores(alpha).doubles(), expected, atol=1e-13
     )
 
 
@@ -254,7 +254,7 @@ def little_memory(monkeypatch, case):
 
 
 def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL_TABLE", 1 << 20)  # every type is a code: a large table
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", 1 << 20)  # every type is a class: a large table
     case = a_problem(count=3)
     little_memory(monkeypatch, case)
     mistakes, state, engine = trained(CudaEngine, case, 1)

@@ -164,10 +164,10 @@ def a_plan(free, problem=None):
     return plan_of(problem or other_targets(), SIZES, free, ONE)
 
 
-def other_targets(codes=(0, 1, 2, 3, 4, 5, 6, 7)):
+def other_targets(classes=(0, 1, 2, 3, 4, 5, 6, 7)):
     """What a plan reads of a problem."""
     sizes = np.array([3, 1, 2, 2])
-    source = SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes, codes=np.array(codes))
+    source = SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes, classes=np.array(classes))
     return SimpleNamespace(sources=source, targets=SimpleNamespace(offsets=np.array([0, 1])))
 
 
@@ -211,12 +211,12 @@ def test_orders_are_planned_without_using_up_random_numbers(seed):
     planned = planned_trainings(model, [np.arange(5), np.array([1, 2, 4])], 2)
     assert [each.members.tolist() for each in planned[1:3]] == [[0, 1, 2, 3, 4], [1, 2, 4]]
     # The first is not shuffled.
-    assert [order.tolist() for order in planned[2].orders] == [[0, 1, 2]] * 2
+    assert [order.tolist() for order in planned[2].visits] == [[0, 1, 2]] * 2
     random = check_random_state(seed)  # a generator has drawn for the first before the second
     drawn = [random.permutation(5)]
     drawn.append(random.permutation(drawn[0]))
-    assert [order.tolist() for order in planned[1].orders] == [order.tolist() for order in drawn]
-    assert planned[3].orders[0].tolist() == check_random_state(seed).permutation(3).tolist()
+    assert [order.tolist() for order in planned[1].visits] == [order.tolist() for order in drawn]
+    assert planned[3].visits[0].tolist() == check_random_state(seed).permutation(3).tolist()
 
 
 def test_tiles_are_whole_structures_of_similar_size():
@@ -229,7 +229,7 @@ def test_tiles_are_whole_structures_of_similar_size():
         assert np.isin(bounds[:-1] + 1, places.begins).all()
         assert bounds[-1] == places.size - 1 - 700
         assert np.diff(bounds).max() <= max(701, 1.3 * sizes.sum() / blocks)
-    nodes, owners = places.nodes(places.visits(np.array([3, 1])))
+    nodes, owners = places.nodes(places.of_visits(np.array([3, 1])))
     assert nodes.tolist() == [*range(*np.cumsum(sizes)[2:4]), *range(*np.cumsum(sizes)[:2])]
     assert owners.tolist() == [3] * sizes[3] + [1] * sizes[1]
 
@@ -248,7 +248,7 @@ def test_strips_are_full_and_have_whole_structures():
         assert begin // within == (begin + size) // within  # and the place after it is there
     assert is_used.max() == 1
     assert sorted(strips.of_nodes.tolist()) == sorted(set(strips.of_nodes.tolist()))
-    nodes, owners = strips.nodes(strips.visits(np.array([3, 1])))
+    nodes, owners = strips.nodes(strips.of_visits(np.array([3, 1])))
     assert nodes.tolist() == [*range(*np.cumsum(sizes)[2:4]), *range(*np.cumsum(sizes)[:2])]
     assert owners.tolist() == [3] * sizes[3] + [1] * sizes[1]
     assert strips.spread(np.arange(sizes.sum()), -1)[strips.of_nodes].tolist() == list(range(sizes.sum()))

@@ -18,22 +18,22 @@ import numpy as np
 from fuda.checks import check_arrays, check_memory
 from fuda.data.graph import Span
 from fuda.errors import DataError
-from fuda.marginalized.codes import Codes
 from fuda.marginalized.engines.cpu import pairs
 from fuda.marginalized.engines.cpu.graphs import edges, graphs
-from fuda.marginalized.engines.cpu.layout import Layout
+from fuda.marginalized.engines.cpu.layout import BlockLayout
 from fuda.marginalized.engines.cpu.lines import lines
-from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cpu.pairs import Workspace
-from fuda.marginalized.engines.cpu.push import Pushes, Sources, Task, Values
+from fuda.marginalized.engines.cpu.push import Sources, Task
 from fuda.marginalized.engines.cpu.runs import runs
 from fuda.marginalized.engines.cpu.trees import families, trees
 from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
+from fuda.marginalized.engines.log import Log, Pushes
 from fuda.marginalized.engines.online import OnlineEngine
+from fuda.marginalized.engines.values import Values, by_frequency, rows_of, values_by_products, values_of
 from fuda.marginalized.numbers import Numbers, empty_cells
 from fuda.marginalized.problem import Problem
-from fuda.marginalized.products import Products, fill
-from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.products import fill
+from fuda.marginalized.recursions import chain_prior, shapes
 from fuda.marginalized.recursions.chain_prior import Steps
 from fuda.parallel import blocks, run
 
@@ -44,9 +44,9 @@ _MIN_GROUP_PUSHES = 64  # with at least so many pending pushes, a whole group is
 _COUNT_BYTES = 1 << 25
 _TABLE_ENTRIES = 1 << 25  # entries of a table of kernel values computed for a group
 _BY_FEATURES: dict[int, tuple[Any, Any]] = {
-    pair.TREE: (families, trees),
-    pair.DAG: (edges, graphs),
-    pair.LINES: (families, lines),
+    shapes.TREE: (families, trees),
+    shapes.DAG: (edges, graphs),
+    shapes.LINES: (families, lines),
 }
 
 
@@ -67,39 +67,43 @@ class CpuEngine(OnlineEngine):
         self.problem, self._n_jobs = problem, n_jobs
         self._prepared: _Prepared = like._prepared if like else _Prepared(problem)
         side = problem.sources
-        self._source = Sources(side.codes, side.twins, problem.self_values, self._prepared.share)
+        self._source = Sources(side.classes, side.ids, problem.self_values, self._prepared.share)
         self._values: Values | None = None
         if like and like.problem is problem:
             self._values = like._values
-        elif problem.codes.products is not None:
+        elif problem.kernel_classes.products is not None:
             row_of = self._prepared.rows_of(problem)[1]
-            self._values = values_by_products(problem.codes.products, problem.mixing, row_of)
-        elif problem.codes.all_values is not None:
-            columns = np.flatnonzero(np.bincount(problem.targets.codes))
+            self._values = values_by_products(problem.kernel_classes.products, problem.mixing, row_of)
+        elif problem.kernel_classes.all_values is not None:
+            columns = np.flatnonzero(np.bincount(problem.targets.classes))
             rows, row_of = self._prepared.rows_of(problem)
-            self._values = values_of(problem.codes, problem.mixing, rows, columns, row_of)
-        self._layout = Layout(problem, np.arange(len(problem.targets.offsets) - 1))
+            self._values = values_of(problem.kernel_classes, problem.mixing, rows, columns, row_of)
+        self._layout = BlockLayout(problem, np.arange(len(problem.targets.offsets) - 1))
         self._start(Log(problem.label_count))
 
-    def aimed_at(self, problem: Problem) -> CpuEngine:
+    def for_targets(self, problem: Problem) -> CpuEngine:
         """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
+    def can_prune(self) -> bool:
+        """See `Engine`."""
+        return has_windows(self.problem)
+
     def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`."""
-        if pruning_margins is not None and has_windows(self.problem):
+        if pruning_margins is not None and self.can_prune():
             windows = self._prepared.windows_of(self.problem, alpha)
             return Numbers(windows.scores(self.problem, pruning_margins, self._n_jobs))
         self._start(self._prepared.log_of(self.problem, alpha))
         return self.all_scores()
 
-    def visit_in(self, order: Array) -> None:
+    def prepare_visits(self, visits: Array) -> None:
         """Lay out targets in the order of visits, for which scores are fast."""
-        if np.array_equal(order, self._layout.order):
+        if np.array_equal(visits, self._layout.visits):
             return
         self._update_all()
         before = self._scores[:, self._layout.places]
-        self._layout = Layout(self.problem, order)
+        self._layout = BlockLayout(self.problem, visits)
         self._start(self._log)
         self._done[:] = self._log.count
         self._scores[:, self._layout.places] = before
@@ -108,9 +112,22 @@ class CpuEngine(OnlineEngine):
         """See `Engine`."""
         first = int(self._done.min())
         spans, marked, gamma = self._log.since(first)
-        arrays = {"visits": self._layout.order, "done": self._done - first, "scores": self._scores.mantissas}
+        arrays = {"visits": self._layout.visits, "done": self._done - first, "scores": self._scores.mantissas}
         if self._scores.exponents is not None:
             arrays["exponents"] = self._scores.exponents
+        return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
+
+    @staticmethod
+    def state_with(problem: Problem, visits: Array, sums: Numbers) -> dict[str, Array]:
+        """Return the state of an engine that has Q (L, N) of all nodes, and no pending pushes."""
+        layout, labels = BlockLayout(problem, visits), problem.label_count
+        scores = Numbers.zeros(problem.is_scaled, labels, layout.size)
+        scores[:, layout.places] = sums
+        spans, marked, gamma = Log(labels).since(0)
+        done = np.zeros(layout.block_count, dtype=np.int64)
+        arrays = {"visits": visits, "done": done, "scores": scores.mantissas}
+        if scores.exponents is not None:
+            arrays["exponents"] = scores.exponents
         return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
 
     def restore(self, arrays: dict[str, Array]) -> None:
@@ -121,11 +138,11 @@ class CpuEngine(OnlineEngine):
         pending = len(arrays.get("marked", ()))
         shapes |= {"spans": (None, 3), "marked": (pending,), "gamma": (pending, self.problem.label_count)}
         check_arrays(arrays, shapes | {"done": (None,)}, integer_dtypes)
-        order, count = arrays["visits"], len(arrays["spans"]) - 1
-        if not np.array_equal(np.sort(order), np.arange(len(order))):
+        visits, count = arrays["visits"], len(arrays["spans"]) - 1
+        if not np.array_equal(np.sort(visits), np.arange(len(visits))):
             raise DataError("its array 'visits' is not an order of the structures")
         check_pushes(arrays["spans"], arrays["marked"], self.problem.sources.offsets)
-        self._layout = Layout(self.problem, order.copy())
+        self._layout = BlockLayout(self.problem, visits.copy())
         self._start(Log.restored(*(arrays[name].copy() for name in ("spans", "marked", "gamma"))))
         done = arrays["done"]
         if done.shape != self._done.shape or done.min(initial=0) < 0 or done.max(initial=0) > count:
@@ -186,9 +203,9 @@ class CpuEngine(OnlineEngine):
             target_steps = Steps(*problem.targets.transitions, b.start, b.stop)
             chain_prior.fill_diagonal(source_steps, target_steps, weight, kappa, work)
             return Numbers.of(kappa)
-        here = Span(problem.sources.links, a.start, a.stop)
-        there = Span(problem.targets.links, b.start, b.stop)
-        pair.fill(problem.shape, here, there, weight, mass, problem.gap, kappa, work)
+        here = Span(problem.sources.adjacency, a.start, a.stop)
+        there = Span(problem.targets.adjacency, b.start, b.stop)
+        shapes.fill(problem.shape, here, there, weight, mass, problem.gap, kappa, work)
         return Numbers.of(kappa).map(lambda x: x[:, :, None])
 
     def matrices(self, source: int, target: int) -> tuple[Array, Array]:
@@ -197,11 +214,11 @@ class CpuEngine(OnlineEngine):
         shape = a.stop - a.start, places.stop - places.start
         self._check_memory(*shape)
         weight, mass = np.empty(shape), np.ones(shape)
-        source_codes, target_codes = self._source.codes[a], self._layout.targets.codes[places]
-        values = self._values or self._values_for(source_codes, target_codes)
+        source_classes, target_classes = self._source.classes[a], self._layout.targets.classes[places]
+        values = self._values or self._values_for(source_classes, target_classes)
         task = Task(self._layout.targets, self._source, values, self._log.pushes())
         if len(values.products.levels):
-            fill(values.products, source_codes, target_codes, 1.0, weight)
+            fill(values.products, source_classes, target_classes, 1.0, weight)
         else:
             pairs.fill_weight(a.start, a.stop, places.start, shape[1], task, weight)
         if not self.problem.is_chain_prior:
@@ -219,11 +236,11 @@ class CpuEngine(OnlineEngine):
         self._scores = Numbers.zeros(self.problem.is_scaled, *shape)
         self._done = np.zeros(self._layout.block_count, dtype=np.int64)
 
-    def _values_for(self, source_codes: Array, target_codes: Array) -> Values:
-        """Return the kernel values for these codes."""
-        columns = np.unique(target_codes)
-        columns = columns[columns < self.problem.codes.counts[1]]  # not that of empty places
-        return values_of(self.problem.codes, self.problem.mixing, by_frequency(source_codes), columns)
+    def _values_for(self, source_classes: Array, target_classes: Array) -> Values:
+        """Return the kernel values for these classes."""
+        classes, columns = self.problem.kernel_classes, np.unique(target_classes)
+        columns = columns[columns < classes.counts[1]]  # not that of empty places
+        return values_of(classes, self.problem.mixing, by_frequency(source_classes), columns)
 
     def _group(self, first: int) -> range:
         """Return a group of blocks."""
@@ -251,15 +268,15 @@ class CpuEngine(OnlineEngine):
         """Return the kernel values of pushes to the first blocks of a group, and their number."""
         first = int(self._done[group].min())
         ranges = zip(pushes.begins[first:].tolist(), pushes.ends[first:].tolist(), strict=True)
-        codes = np.concatenate([self._source.codes[a:b] for a, b in ranges])
-        rows = len(np.unique(codes))
+        classes = np.concatenate([self._source.classes[a:b] for a, b in ranges])
+        rows = len(np.unique(classes))
         count, columns = 0, np.empty(0, dtype=np.int32)
         for block in group:
-            wider = np.union1d(columns, self._layout.targets.codes[slice(*self._layout.span(block))])
+            wider = np.union1d(columns, self._layout.targets.classes[slice(*self._layout.span(block))])
             if count and rows * len(wider) > _TABLE_ENTRIES:
                 break
             count, columns = count + 1, wider
-        return self._values_for(codes, columns), count
+        return self._values_for(classes, columns), count
 
     def _apply(self, task: Task, block: int) -> None:
         """Apply the pending pushes to one block."""
@@ -270,9 +287,10 @@ class CpuEngine(OnlineEngine):
         """Add pushes first … last−1 to one block."""
         problem, layout, scores = self.problem, self._layout, self._scores.cells
         if not problem.is_scaled and problem.shape:
-            make, add = _BY_FEATURES[problem.shape % pair.SIDED]
-            shaped = layout.shaped(block, partial(make, problem.targets.links, problem.shape >= pair.SIDED))
-            add(shaped, problem.sources.links, task, first, last, problem.mass, scores)
+            make, add = _BY_FEATURES[problem.shape % shapes.SIDED]
+            make = partial(make, problem.targets.adjacency, problem.shape >= shapes.SIDED)
+            shaped = layout.shaped(block, make)
+            add(shaped, problem.sources.adjacency, task, first, last, problem.mass, scores)
             return
         if not problem.is_scaled and not problem.gap and not problem.is_chain_prior:
             runs(*layout.span(block), task, first, last, problem.mass, scores)
@@ -284,8 +302,8 @@ class CpuEngine(OnlineEngine):
             transitions = problem.sources.transitions, problem.targets.transitions
             pairs.chains(structures, transitions, task, first, last, workspace, scores)
             return
-        links = problem.sources.links, problem.targets.links
-        pairs.pairs(problem.shape, problem.gap, structures, links, task, first, last, workspace, scores)
+        adjacency = problem.sources.adjacency, problem.targets.adjacency
+        pairs.pairs(problem.shape, problem.gap, structures, adjacency, task, first, last, workspace, scores)
 
     def _stretches(self, block: int, task: Task) -> list[tuple[int, int]]:
         """Return the pending pushes of a block, in stretches whose counts fit into a table."""
@@ -301,7 +319,7 @@ class CpuEngine(OnlineEngine):
         """Allocate the work arrays of two structures of up to these sizes."""
         self._check_memory(size_a, size_b)
         is_scaled, labels = self.problem.is_scaled, self.problem.label_count
-        work: Any = pair.workspace(is_scaled, size_a, size_b)
+        work: Any = shapes.workspace(is_scaled, size_a, size_b)
         kappa = empty_cells(is_scaled, size_a, size_b)
         if self.problem.is_chain_prior:
             kappa = empty_cells(is_scaled, size_a, size_b, labels)
@@ -329,19 +347,17 @@ class _Prepared:
     def __init__(self, problem: Problem) -> None:
         self.share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
-        self._codes, self._rows = problem.sources.codes, _rows_of(problem)
+        self._classes, self._rows = problem.sources.classes, rows_of(problem)
         self._windows: WindowSupport | None = None
 
     def rows_of(self, problem: Problem) -> tuple[Array, Array]:
-        """Return the codes of the sources, the most frequent first, and the place of each code."""
-        return self._rows if problem.sources.codes is self._codes else _rows_of(problem)
+        """Return the classes of the sources, the most frequent first, and the place of each."""
+        return self._rows if problem.sources.classes is self._classes else rows_of(problem)
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """Return a log with a push of every source structure; cached for the next call."""
         if self._last[0] is not alpha:
-            at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
-            log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
-            self._last = alpha, log
+            self._last = alpha, Log.of(problem, alpha)
         return self._last[1].copy()
 
     def windows_of(self, problem: Problem, alpha: Array) -> WindowSupport:
@@ -363,47 +379,3 @@ def check_pushes(spans: Array, marked: Array, offsets: Array) -> None:
     counts = np.diff(firsts)
     if ((marked < np.repeat(begins, counts)) | (marked >= np.repeat(ends, counts))).any():
         raise DataError("its pushes mark nodes of other structures")
-
-
-def by_frequency(codes: Array) -> Array:
-    """Return the distinct codes, the most frequent first."""
-    often = np.bincount(codes)
-    return np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
-
-
-def values_of(
-    codes: Codes, mixing: float, rows: Array, columns: Array, row_of: Array | None = None
-) -> Values:
-    """Return c² k_x for these codes of sources and targets, in this order.
-
-    `row_of` has the place of each source code, where it is known already.
-    """
-    table = np.empty((len(rows), len(columns) + 1))
-    codes.fill(rows, columns, mixing**2, table[:, :-1])
-    table[:, -1] = 0.0
-    column_of = _places(columns, codes.counts[1] + 1)
-    column_of[-1] = len(columns)
-    return Values(table, _places(rows, codes.counts[0]) if row_of is None else row_of, column_of)
-
-
-def values_by_products(products: Products, mixing: float, row_of: Array) -> Values:
-    """Return c² k_x by common features; `row_of` has the place of each source code."""
-    norms, levels = products.column_norms, products.levels * mixing**2
-    width = levels.shape[1] // len(levels)
-    with_empty = np.pad(levels, ((0, 0), (0, width)))  # the norm of empty places
-    norms = np.append(norms, np.int32(levels.shape[1]))
-    columns = np.arange(len(norms), dtype=np.int32)
-    return Values(np.zeros((0, 0)), row_of, columns, products._replace(levels=with_empty, column_norms=norms))
-
-
-def _rows_of(problem: Problem) -> tuple[Array, Array]:
-    """Return the codes of the sources, the most frequent first, and the place of each code."""
-    rows = by_frequency(problem.sources.codes)
-    return rows, _places(rows, problem.codes.counts[0])
-
-
-def _places(codes: Array, count: int) -> Array:
-    """Return the place of each of these codes, of `count` in all; 0 for others."""
-    places = np.zeros(count, dtype=np.int32)
-    places[codes] = np.arange(len(codes))
-    return places

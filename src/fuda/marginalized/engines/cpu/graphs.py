@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.compiled import compiled
-from fuda.data.graph import Links, Neighbours
+from fuda.data.graph import Adjacency, Neighbours
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.numbers import Array
 
@@ -44,11 +44,12 @@ class Edges(NamedTuple):
     children: tuple[Near, ...]
 
 
-def edges(links: Links, sided: bool, nodes: Array, place_of: Array) -> Edges:
+def edges(adjacency: Adjacency, sided: bool, nodes: Array, place_of: Array) -> Edges:
     """Return the edges of the nodes of whole structures."""
     sides = (False, True) if sided else (None,)
-    both = (tuple(_near(near, nodes, side) for side in sides) for near in (links.parents, links.children))
-    return Edges(place_of[nodes], *both)
+    both = adjacency.parents, adjacency.children
+    both_sides = (tuple(_near(near, nodes, side) for side in sides) for near in both)
+    return Edges(place_of[nodes], *both_sides)
 
 
 def _near(near: Neighbours, nodes: Array, after: bool | None) -> Near:
@@ -67,8 +68,10 @@ def _near(near: Neighbours, nodes: Array, after: bool | None) -> Near:
 
 
 @compiled
-def graphs(edges: Edges, links: Links, task: Task, first: int, last: int, mass: float, scores: Array) -> None:
-    """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
+def graphs(
+    edges: Edges, adjacency: Adjacency, task: Task, first: int, last: int, mass: float, scores: Array
+) -> None:
+    """Add pushes first … last−1 to the scores of a block; `adjacency` is that of the sources."""
     block, pushes = block_of(edges.places, task, first, last), task.pushes
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
@@ -83,9 +86,9 @@ def graphs(edges: Edges, links: Links, task: Task, first: int, last: int, mass: 
         for m in range(len(marked)):
             marks[marked[m] - start] = m
             kappa[m] = weight[marked[m] - start]
-        order = links.order[start:stop]
-        _sweep(order, start, links.parents, edges.parents, product, marks, sums, kappa)
-        _sweep(order[::-1].copy(), start, links.children, edges.children, product, marks, sums, kappa)
+        order = adjacency.order[start:stop]
+        _sweep(order, start, adjacency.parents, edges.parents, product, marks, sums, kappa)
+        _sweep(order[::-1].copy(), start, adjacency.children, edges.children, product, marks, sums, kappa)
         for m in range(len(marked)):
             add_row(pushes.gamma[pushes.firsts[p] + m], kappa[m], block, scores)
 

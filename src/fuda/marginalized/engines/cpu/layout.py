@@ -9,9 +9,9 @@ import numpy as np
 
 from fuda.compiled import compiled
 from fuda.inference.graph import as_doubles
-from fuda.marginalized.codes import NONE
 from fuda.marginalized.engines.cpu.pairs import Block
 from fuda.marginalized.engines.cpu.push import Targets
+from fuda.marginalized.kernel_classes import NONE
 from fuda.marginalized.problem import Problem, Side
 from fuda.parallel import blocks
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 _BLOCK = 1024  # nodes per block, whose rows should fit into the cache of a core
 
 
-class Layout:
+class BlockLayout:
     """Target structures in blocks, with an empty place before each structure and at the end.
 
     Structures of one node that have the same scores share a place where they are most of the
@@ -29,12 +29,12 @@ class Layout:
     ----------
     problem : Problem
         The problem.
-    order : array of int
+    visits : array of int
         The structures in the order of visits.
 
     Attributes
     ----------
-    order : array
+    visits : array
         The structures in the order of visits.
     size : int
         The number of places.
@@ -48,25 +48,25 @@ class Layout:
         The arguments of pushes, per place.
     """
 
-    def __init__(self, problem: Problem, order: Array) -> None:
-        side, self.order = problem.targets, order
+    def __init__(self, problem: Problem, visits: Array) -> None:
+        side, self.visits = problem.targets, visits
         self._offsets, self._sizes = side.offsets, side.sizes
-        alike = _alike(side, order)
-        self._placed = order if alike is None else order[alike[order] == order]
+        alike = _alike(side, visits)
+        self._placed = visits if alike is None else visits[alike[visits] == visits]
         offsets = np.zeros(len(self._placed) + 1, dtype=np.int64)
         np.cumsum(self._sizes[self._placed], out=offsets[1:])
-        self._first = np.empty(len(order), dtype=np.int64)
+        self._first = np.empty(len(visits), dtype=np.int64)
         self._first[self._placed] = offsets[:-1] + np.arange(len(self._placed)) + 1
         self.size = int(offsets[-1]) + len(self._placed) + 1
         self._blocks = blocks(offsets, _BLOCK)
         self.block_count = len(self._blocks)
-        self.block_of = np.empty(len(order), dtype=np.int64)
+        self.block_of = np.empty(len(visits), dtype=np.int64)
         for block, (first, last) in enumerate(self._blocks):
             self.block_of[self._placed[first:last]] = block
         if alike is not None:
             self._first, self.block_of = self._first[alike], self.block_of[alike]
-        bounds, empty = (side.offsets, self._first, self.size), problem.codes.counts[1]
-        self.places, *of_places = _spread(*bounds, empty, side.codes, side.twins, as_doubles(side.prior))
+        bounds, empty = (side.offsets, self._first, self.size), problem.kernel_classes.counts[1]
+        self.places, *of_places = _spread(*bounds, empty, side.classes, side.ids, as_doubles(side.prior))
         self.targets = Targets(*of_places)
         self._shaped: dict[int, Any] = {}
 
@@ -99,31 +99,31 @@ class Layout:
 
 @compiled
 def _spread(
-    offsets: Array, first: Array, size: int, empty: int, codes: Array, twins: Array, prior: Array
+    offsets: Array, first: Array, size: int, empty: int, classes: Array, ids: Array, prior: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return the place of each node, and codes, twin numbers and P(σ|t) (L, places) by place.
+    """Return the place of each node, and classes, ids and P(σ|t) (L, places) by place.
 
-    `first` has the first place of each structure, `empty` is the code of empty places.
+    `first` has the first place of each structure, `empty` is the class of empty places.
     """
-    places, share = np.empty(len(codes), dtype=np.int64), np.zeros((prior.shape[1], size))
-    placed_codes, placed_twins = np.full(size, empty, dtype=np.int32), np.full(size, NONE, dtype=np.int32)
+    places, share = np.empty(len(classes), dtype=np.int64), np.zeros((prior.shape[1], size))
+    placed_classes, placed_ids = np.full(size, empty, dtype=np.int32), np.full(size, NONE, dtype=np.int32)
     for i in range(len(first)):
         for t in range(offsets[i], offsets[i + 1]):
             place = first[i] + t - offsets[i]
-            places[t], placed_codes[place], placed_twins[place] = place, codes[t], twins[t]
+            places[t], placed_classes[place], placed_ids[place] = place, classes[t], ids[t]
             for label in range(prior.shape[1]):
                 share[label, place] = prior[t, label]
-    return places, placed_codes, placed_twins, share
+    return places, placed_classes, placed_ids, share
 
 
-def _alike(side: Side, order: Array) -> Array | None:
+def _alike(side: Side, visits: Array) -> Array | None:
     """For each structure the first visited one with the same scores; None if most nodes differ.
 
     Scores of a structure of one node follow from its observation and its prior.
     """
     if 2 * np.count_nonzero(side.sizes == 1) <= len(side.types):
         return None
-    single = order[side.sizes[order] == 1]
+    single = visits[side.sizes[visits] == 1]
     nodes = side.offsets[single]
     priors = side.prior[nodes]
     if (priors == priors[0]).all():
@@ -134,6 +134,6 @@ def _alike(side: Side, order: Array) -> Array | None:
     _, first, of = np.unique(keys, return_index=True, return_inverse=True)
     if 2 * (len(single) - len(first)) <= len(side.types):
         return None
-    alike = np.arange(len(order))
+    alike = np.arange(len(visits))
     alike[single] = single[first[of]]
     return alike

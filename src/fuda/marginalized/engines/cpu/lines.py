@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuda.compiled import compiled
-from fuda.data.graph import Links
+from fuda.data.graph import Adjacency
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.engines.cpu.trees import Families, mark
 from fuda.marginalized.numbers import Array
@@ -23,12 +23,12 @@ from fuda.marginalized.recursions.sides import side
 
 @compiled
 def lines(
-    families: Families, links: Links, task: Task, first: int, last: int, mass: float, scores: Array
+    families: Families, adjacency: Adjacency, task: Task, first: int, last: int, mass: float, scores: Array
 ) -> None:
-    """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
+    """Add pushes first … last−1 to the scores of a block; `adjacency` is that of the sources."""
     _, ranks, parents, _, masks = families
     sided = masks.shape[1] > 0
-    block, pushes, near = block_of(families.places, task, first, last), task.pushes, links.children
+    block, pushes, near = block_of(families.places, task, first, last), task.pushes, adjacency.children
     size, one_side = len(block.places), np.ones(len(block.places))
     longest, most = most_nodes(pushes, first, last)
     weight, product = np.empty((longest, size)), np.empty((-(-longest // NODES) * NODES, size))
@@ -38,9 +38,9 @@ def lines(
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         fill_rows(start, stop, task, block, mass, weight, product)
-        on_path = mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], links, marks)
+        on_path = mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], adjacency, marks)
         for step in range(stop - 1, start - 1, -1):
-            node = links.order[step]
+            node = adjacency.order[step]
             i = node - start
             children = near.indices[near.indptr[node] : near.indptr[node + 1]] - start
             below[i] = 1.0
@@ -60,15 +60,15 @@ def lines(
                     _sum_after(column, ranks, before)
                     beside[child] += before
                 column += down[child]
-            mask = masks[side(links, node)] if sided else one_side
+            mask = masks[side(adjacency, node)] if sided else one_side
             for t in range(size):
                 down[i, t] = product[i, t] * below[i, t] * mask[t]
         for step in range(start, stop):
-            node = links.order[step]
+            node = adjacency.order[step]
             i = node - start
             if not on_path[i]:
                 continue
-            if links.parents.indptr[node] == links.parents.indptr[node + 1]:
+            if adjacency.parents.indptr[node] == adjacency.parents.indptr[node + 1]:
                 up[i] = 1.0
             m = marks[i]
             if m >= 0:
@@ -77,7 +77,7 @@ def lines(
                 add_row(pushes.gamma[pushes.firsts[p] + m], column, block, scores)
             for child in near.indices[near.indptr[node] : near.indptr[node + 1]] - start:
                 if on_path[child]:
-                    mask = masks[side(links, start + child)] if sided else one_side
+                    mask = masks[side(adjacency, start + child)] if sided else one_side
                     _descend(product[i], up[i], beside[child], mask, ranks, parents, up[child])
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fuda.compiled import compiled
-from fuda.data.graph import Links, Span
+from fuda.data.graph import Adjacency, Span
 from fuda.marginalized.engines.cpu.push import Task, counted
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
-from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.recursions import chain_prior, shapes
 from fuda.marginalized.recursions.chain_prior import Steps
 
 
@@ -34,24 +34,24 @@ def pairs(
     shape: int,
     gap: float,
     block: Block,
-    links: tuple[Links, Links],
+    adjacency: tuple[Adjacency, Adjacency],
     task: Task,
     first: int,
     last: int,
     workspace: Workspace,
     scores: Cells,
 ) -> None:
-    """Add pushes first … last−1 to the scores of a block; `links` are of sources and targets."""
+    """Add pushes first … last−1 to the scores of a block; `adjacency` is that of both sides."""
     weight, mass, kappa, work = workspace
-    task, pushes = counted(task, codes_of(block, task), first, last), task.pushes
+    task, pushes = counted(task, classes_of(block, task), first, last), task.pushes
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         for j in range(len(block.places)):
             place, begin, end = block.places[j], block.begins[j], block.ends[j]
             fill_weight(start, stop, place, end - begin, task, weight)
             fill_mass(start, stop, place, end - begin, task, mass)
-            a, b = Span(links[0], start, stop), Span(links[1], begin, end)
-            pair.fill(shape, a, b, weight, mass, gap, kappa, work)
+            a, b = Span(adjacency[0], start, stop), Span(adjacency[1], begin, end)
+            shapes.fill(shape, a, b, weight, mass, gap, kappa, work)
             for m in range(pushes.firsts[p], pushes.firsts[p + 1]):
                 i = pushes.marked[m] - start
                 for label in range(pushes.gamma.shape[1]):
@@ -78,7 +78,7 @@ def chains(
     `transitions` are those of sources and of targets, before and after.
     """
     weight, _, kappa, work = workspace
-    task = counted(task, codes_of(block, task), first, last)
+    task = counted(task, classes_of(block, task), first, last)
     (before_a, after_a), (before_b, after_b) = transitions
     pushes, labels = task.pushes, before_a.shape[1]
     for p in range(first, last):
@@ -100,32 +100,32 @@ def chains(
 
 
 @compiled
-def codes_of(block: Block, task: Task) -> Array:
-    """Return the codes of the places of a block."""
+def classes_of(block: Block, task: Task) -> Array:
+    """Return the classes of the places of a block."""
     last = len(block.places) - 1
     end = block.places[last] + block.ends[last] - block.begins[last]
-    return task.targets.codes[block.places[0] : end]
+    return task.targets.classes[block.places[0] : end]
 
 
 @compiled
 def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight: Array) -> None:
     """Write weight(τ,t) of source nodes start … stop−1 and `size` places from `place` on."""
     targets, sources, values, _ = task
-    codes, twins = targets.codes[place : place + size], targets.twins[place : place + size]
-    source_codes, source_twins, self_values = sources.codes, sources.twins, sources.self_values
+    classes, ids = targets.classes[place : place + size], targets.ids[place : place + size]
+    source_classes, source_ids, self_values = sources.classes, sources.ids, sources.self_values
     table, row_of, column_of, products, counts, count_of = values
     levels, row_norms, norms = products.levels, products.row_norms, products.column_norms
     for i in range(stop - start):
-        code, twin, self_value = source_codes[start + i], source_twins[start + i], self_values[start + i]
+        class_, id_, self_value = source_classes[start + i], source_ids[start + i], self_values[start + i]
         if len(levels):
-            row, norm = count_of[code], row_norms[code]
+            row, norm = count_of[class_], row_norms[class_]
             for t in range(size):
-                level = norms[codes[t]] + counts[row, column_of[codes[t]]]
-                weight[i, t] = self_value if twins[t] == twin else levels[norm, level]
+                level = norms[classes[t]] + counts[row, column_of[classes[t]]]
+                weight[i, t] = self_value if ids[t] == id_ else levels[norm, level]
         else:
-            row = row_of[code]
+            row = row_of[class_]
             for t in range(size):
-                weight[i, t] = self_value if twins[t] == twin else table[row, column_of[codes[t]]]
+                weight[i, t] = self_value if ids[t] == id_ else table[row, column_of[classes[t]]]
 
 
 @compiled

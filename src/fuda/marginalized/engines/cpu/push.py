@@ -10,11 +10,12 @@ other rows by loops over contiguous memory. This depends on the features: `runs`
 `graphs`, `lines`. The remaining cases (sequences with gaps, chain priors, scaled numbers) are
 computed by `pairs`, one pair of structures at a time.
 
-Rows of weight = c² k_x come from a table by the *codes* of observations
-(`fuda.marginalized.codes`). The table has the value of two different observations of these codes;
-the value of an observation with itself (its *twin*) is in `self_values`. Where a table would be
-too large, values follow from the features that two observations have in common, which are counted
-for all pushed observations and those of a block before the block is worked on.
+Rows of weight = c² k_x come from a table by the classes of observations
+(`fuda.marginalized.kernel_classes`). The table has the value of two different observations of
+these classes; the value of an observation with itself, found by its id, is in `self_values`.
+Where a table would be too large, values follow from the features that two observations have in
+common, which are counted for all pushed observations and those of a block before the block is
+worked on.
 """
 
 from __future__ import annotations
@@ -24,79 +25,43 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.compiled import compiled
-from fuda.marginalized.codes import APART, NONE
+from fuda.hash_tables import FREE, slot_of
+from fuda.marginalized.engines.log import Pushes
+from fuda.marginalized.engines.values import Values
+from fuda.marginalized.kernel_classes import APART, NONE
 from fuda.marginalized.numbers import Array
-from fuda.marginalized.products import NO_PRODUCTS, Products, common
+from fuda.marginalized.products import common
 
 NODES = 4  # masses are computed for so many nodes together,
 _LABELS, _TILE = 3, 256  # for so many labels and places
 
 
-# The places of each twin number as linked lists: keys and first places by hash, and next places.
+# The places of each id as linked lists: keys and first places by hash, and next places.
 Lists = tuple[Array, Array, Array]
 
 
 class Sources(NamedTuple):
-    """The source nodes: codes, twin numbers, self values, and Σ_ρ P(ρ|τ) k_y(ρ,·) (N, L)."""
+    """The source nodes: classes, ids, self values, and Σ_ρ P(ρ|τ) k_y(ρ,·) (N, L)."""
 
-    codes: Array
-    twins: Array
+    classes: Array
+    ids: Array
     self_values: Array
     share: Array
 
 
 class Targets(NamedTuple):
-    """The places of target nodes: code and twin number of each, and (L, places) P(σ|t)."""
+    """The places of target nodes: class and id of each, and (L, places) P(σ|t)."""
 
-    codes: Array
-    twins: Array
+    classes: Array
+    ids: Array
     share: Array
 
 
-class Values(NamedTuple):
-    """c² k_x by code: from a table, or by common features where values are too many for one.
-
-    Attributes
-    ----------
-    table : array
-        The values, table[row_of[source code], column_of[target code]]. The last column, of empty
-        places, is 0.
-    row_of, column_of : arrays
-        The place of each source code, frequent ones first, and of each target code.
-    products : Products
-        The values by common features, 0 with empty places; without levels there is a table.
-    counts, count_of : arrays
-        The common features of those codes that are `counted`, as
-        counts[count_of[source code], column_of[target code]].
-    """
-
-    table: Array
-    row_of: Array
-    column_of: Array
-    products: Products = NO_PRODUCTS
-    counts: Array = np.zeros((0, 0), dtype=np.uint8)
-    count_of: Array = np.zeros(0, dtype=np.int32)
-
-
-class Columns(NamedTuple):
+class TargetColumns(NamedTuple):
     """The columns of places in the table or in counts, and the places of their norms in levels."""
 
     numbers: Array
     norms: Array
-
-
-class Pushes(NamedTuple):
-    """Logged pushes.
-
-    Push p is of the structure with source nodes begins[p] … ends[p]−1, in which the nodes
-    marked[firsts[p]:firsts[p+1]] have the same rows of `gamma`.
-    """
-
-    begins: Array
-    ends: Array
-    firsts: Array
-    marked: Array
-    gamma: Array
 
 
 class Task(NamedTuple):
@@ -109,8 +74,8 @@ class Task(NamedTuple):
 
 
 @compiled
-def counted(task: Task, codes: Array, first: int, last: int) -> Task:
-    """Return the task with common features of pushed structures and these target codes counted.
+def counted(task: Task, classes: Array, first: int, last: int) -> Task:
+    """Return the task with common features of pushed structures and these target classes counted.
 
     Rows and columns are in the order in which they are first met, so that what is used together
     is together in memory.
@@ -120,16 +85,16 @@ def counted(task: Task, codes: Array, first: int, last: int) -> Task:
         return task
     row_of, rows, row_count = np.full_like(values.row_of, -1), np.empty_like(values.row_of), 0
     for p in range(first, last):
-        for code in task.sources.codes[pushes.begins[p] : pushes.ends[p]]:
-            if row_of[code] < 0:
-                row_of[code], rows[row_count] = row_count, code
+        for class_ in task.sources.classes[pushes.begins[p] : pushes.ends[p]]:
+            if row_of[class_] < 0:
+                row_of[class_], rows[row_count] = row_count, class_
                 row_count += 1
     column_of, columns, column_count = np.full_like(values.column_of, -1), np.empty_like(values.column_of), 0
     empty = len(column_of) - 1
     column_of[empty] = 0  # any, since its norm makes values 0
-    for code in codes:
-        if column_of[code] < 0:
-            column_of[code], columns[column_count] = column_count, code
+    for class_ in classes:
+        if column_of[class_] < 0:
+            column_of[class_], columns[column_count] = column_count, class_
             column_count += 1
     counts = common(values.products, rows[:row_count], columns[:column_count])
     counted_values = Values(values.table, values.row_of, column_of, values.products, counts, row_of)
@@ -137,18 +102,18 @@ def counted(task: Task, codes: Array, first: int, last: int) -> Task:
 
 
 @compiled
-def columns_of(codes: Array, count: int, values: Values) -> Columns:
-    """Return the columns of target codes; further places, up to a count, are empty."""
+def columns_of(classes: Array, count: int, values: Values) -> TargetColumns:
+    """Return the columns of target classes; further places, up to a count, are empty."""
     norms, empty = values.products.column_norms, len(values.column_of) - 1
     # Unsigned, which avoids tests of the sign where they are indices.
-    columns = Columns(np.empty(count, np.uint32), np.zeros(count, np.uint32))
-    columns.numbers[len(codes) :] = values.column_of[empty]
-    for t in range(len(codes)):
-        columns.numbers[t] = values.column_of[codes[t]]
+    columns = TargetColumns(np.empty(count, np.uint32), np.zeros(count, np.uint32))
+    columns.numbers[len(classes) :] = values.column_of[empty]
+    for t in range(len(classes)):
+        columns.numbers[t] = values.column_of[classes[t]]
     if len(norms):
-        columns.norms[len(codes) :] = norms[empty]
-        for t in range(len(codes)):
-            columns.norms[t] = norms[codes[t]]
+        columns.norms[len(classes) :] = norms[empty]
+        for t in range(len(classes)):
+            columns.norms[t] = norms[classes[t]]
     return columns
 
 
@@ -156,7 +121,7 @@ def columns_of(codes: Array, count: int, values: Values) -> Columns:
 # a tuple has a reference that is counted, which takes as long as a row of a sentence.
 @compiled(inline="always")
 def look_up(table: Array, row: int, at: Array, factor: float, rows: Array, i: int, edge: int) -> None:
-    """Write the values of a source code with columns, times a factor, into rows[i, edge:]."""
+    """Write the values of a source class with columns, times a factor, into rows[i, edge:]."""
     r, n, first = np.uint64(row), np.uint64(i), np.uint64(edge)
     for t in range(np.uint64(len(at))):
         rows[n, first + t] = factor * table[r, at[t]]
@@ -222,47 +187,35 @@ def _few_masses(
 
 
 @compiled
-def twin_lists(twins: Array) -> Lists:
-    """Return the places of each twin number.
-
-    A hash table instead of a sorted array, since lookups are in the inner loop.
-    """
+def places_by_id(ids: Array) -> Lists:
+    """Return the places of each id, by a hash table, since lookups are in the inner loop."""
     capacity = 64
-    while capacity < 2 * len(twins):
+    while capacity < 2 * len(ids):
         capacity *= 2
-    keys, heads = np.full(capacity, NONE, dtype=np.int64), np.full(capacity, -1, dtype=np.int64)
-    others = np.full(len(twins), -1, dtype=np.int64)
-    for t in range(len(twins)):
-        if twins[t] != NONE:
-            at = _slot(twins[t], keys)
-            keys[at] = twins[t]
+    keys, heads = np.full(capacity, FREE, dtype=np.int64), np.full(capacity, -1, dtype=np.int64)
+    others = np.full(len(ids), -1, dtype=np.int64)
+    for t in range(len(ids)):
+        if ids[t] != NONE:
+            at = slot_of(keys, ids[t])
+            keys[at] = ids[t]
             others[t] = heads[at]
             heads[at] = t
     return keys, heads, others
 
 
 @compiled
-def _slot(twin: int, keys: Array) -> int:
-    """Return the slot of a twin number in a hash table, or a free one."""
-    at = (twin * 40503) & (len(keys) - 1)
-    while keys[at] != twin and keys[at] != NONE:
-        at = (at + 1) & (len(keys) - 1)
-    return at
-
-
-@compiled
-def first_twin(twin: int, lists: Lists) -> int:
-    """Return the first place of a twin number, −1 if there is none."""
+def first_place(id_: int, lists: Lists) -> int:
+    """Return the first place of an id, −1 if there is none."""
     keys, heads, _ = lists
-    return -1 if twin == APART else heads[_slot(twin, keys)]
+    return -1 if id_ == APART else heads[slot_of(keys, id_)]
 
 
 class Block(NamedTuple):
-    """Target nodes in any order: places, values, their columns, twins, and P(σ|t) (L, nodes)."""
+    """Target nodes in any order: places, values, their columns, ids, and P(σ|t) (L, nodes)."""
 
     places: Array
     values: Values
-    columns: Columns
+    columns: TargetColumns
     lists: Lists
     share: Array
 
@@ -270,15 +223,15 @@ class Block(NamedTuple):
 @compiled
 def block_of(places: Array, task: Task, first: int, last: int) -> Block:
     """Return the block of these places, for pushes first … last−1."""
-    targets, codes = task.targets, task.targets.codes[places]
-    values = counted(task, codes, first, last).values
-    columns = columns_of(codes, len(places), values)
+    targets, classes = task.targets, task.targets.classes[places]
+    values = counted(task, classes, first, last).values
+    columns = columns_of(classes, len(places), values)
     share = np.empty((len(targets.share), len(places)))
     for label in range(len(share)):
         row = targets.share[label]
         for t in range(len(places)):
             share[label, t] = row[places[t]]
-    return Block(places, values, columns, twin_lists(targets.twins[places]), share)
+    return Block(places, values, columns, places_by_id(targets.ids[places]), share)
 
 
 @compiled
@@ -297,16 +250,16 @@ def fill_rows(
 ) -> None:
     """Write the rows of weight and of k = weight · mass over a block; `mass` is as in `runs`."""
     sources, values, lists, (at, norms) = task.sources, block.values, block.lists, block.columns
-    codes, twins, self_values, others = sources.codes, sources.twins, sources.self_values, lists[2]
+    classes, ids, self_values, others = sources.classes, sources.ids, sources.self_values, lists[2]
     table, row_of, counts, count_of = values.table, values.row_of, values.counts, values.count_of
     levels, row_norms = values.products.levels, values.products.row_norms
     for i in range(stop - start):
-        code = codes[start + i]
+        class_ = classes[start + i]
         if len(levels):
-            look_up_counted(levels, row_norms[code], norms, counts, count_of[code], at, 1.0, weight, i, 0)
+            look_up_counted(levels, row_norms[class_], norms, counts, count_of[class_], at, 1.0, weight, i, 0)
         else:
-            look_up(table, row_of[code], at, 1.0, weight, i, 0)
-        place = first_twin(twins[start + i], lists)
+            look_up(table, row_of[class_], at, 1.0, weight, i, 0)
+        place = first_place(ids[start + i], lists)
         while place >= 0:
             weight[i, place] = self_values[start + i]
             place = others[place]

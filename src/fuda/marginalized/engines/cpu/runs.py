@@ -14,9 +14,9 @@ four rows are computed at a time,
 
     K_U(τ+3,t+3) = k(τ+3,t+3) (1 + k(τ+2,t+2) (1 + k(τ+1,t+1) (1 + k(τ,t) (1 + K_U(τ−1,t−1))))).
 
-The row of weights of a code over the block is gathered once and used by all nodes with that code.
-If the mass is constant it is also a row of k, and the few diagonals with a twin are recomputed
-one by one; otherwise every node has a row of k of its own.
+The row of weights of a class over the block is gathered once and used by all nodes of that class.
+If the mass is constant it is also a row of k, and the few diagonals with an equal node are
+recomputed one by one; otherwise every node has a row of k of its own.
 
 What is done for every structure or node is inlined, with tuples that were made before, and reads
 arrays by unsigned numbers. Making views and passing arrays around, each with a reference count,
@@ -32,24 +32,24 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import (
     NODES,
-    Columns,
     Lists,
     Pushes,
     Sources,
+    TargetColumns,
     Task,
     Values,
     columns_of,
     counted,
-    first_twin,
+    first_place,
     look_up,
     look_up_counted,
     masses,
     most_nodes,
-    twin_lists,
+    places_by_id,
 )
 from fuda.marginalized.numbers import Array
 
-_SHARED = 256  # rows that are gathered once, most frequent codes first
+_SHARED = 256  # rows that are gathered once, most frequent classes first
 _LEAP = 4  # rows that are computed at a time between marked nodes
 _EDGE = 8  # places at either end of a row with k = 0, so that a leap may extend beyond the block
 _VECTOR = 32  # numbers per iteration of an unrolled loop
@@ -71,23 +71,23 @@ class Walk(NamedTuple):
     ----------
     rows : array
         Rows of k with edges, one after another.
-    slots, twins : arrays
-        The row and the first twin of each node of the structure.
+    slots, equals : arrays
+        The row of each node of the structure, and the first place with its id.
     ids, self_values : arrays
-        The twin number and the value with itself of each source node.
+        The id and the value with itself of each source node.
     factor : float
         That of `self_values`: the mass of all pairs, or 1 if masses differ.
     places, others : arrays
-        The twin number of each place, and the next place that has it.
+        The id of each place, and the next place that has it.
     diagonals : array
         K_U or K_D by diagonal.
     again, before : arrays
-        The diagonals with a twin, and their previous values.
+        The diagonals with an equal node, and their previous values.
     """
 
     rows: Array
     slots: Array
-    twins: Array
+    equals: Array
     ids: Array
     self_values: Array
     factor: float
@@ -103,20 +103,20 @@ class Buffers(NamedTuple):
 
     Attributes
     ----------
-    columns : Columns
+    columns : TargetColumns
         The column of the values of each place.
     weights, gathered : arrays
-        Rows of k (or of weights, if masses differ) with edges, those of frequent codes first, and
-        whether they have been gathered.
+        Rows of k (or of weights, if masses differ) with edges, those of frequent classes first,
+        and whether they have been gathered.
     products : array
         Rows of k of one structure, if masses differ.
     marked_rows, kappa : arrays
         Rows of its marked nodes stored on the way up, and κ of one node.
     lists : Lists
-        The places of each twin number.
+        The places of each id.
     """
 
-    columns: Columns
+    columns: TargetColumns
     weights: Array
     gathered: Array
     products: Array
@@ -132,7 +132,7 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
     The block has the places begin … end−1, of which the first and the last are empty. `mass` is
     that of all pairs of nodes, or 0 if it differs or is 0.
     """
-    task = counted(task, task.targets.codes[begin:end], first, last)
+    task = counted(task, task.targets.classes[begin:end], first, last)
     walk, work = _buffers(begin, end, task, first, last, mass)
     sources, values, pushes = task.sources, task.values, task.pushes
     for p in range(first, last):
@@ -157,38 +157,38 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
     """
     sources, size = task.sources, end - begin + _EDGE
     size += -size % _VECTOR
-    columns = columns_of(task.targets.codes[begin:end], size, task.values)
+    columns = columns_of(task.targets.classes[begin:end], size, task.values)
     longest, most = most_nodes(task.pushes, first, last)
     shared = min(len(task.values.row_of), _SHARED)
-    places = task.targets.twins[begin:end]
-    lists = twin_lists(places)
+    places = task.targets.ids[begin:end]
+    lists = places_by_id(places)
     # Rows are cleared when they are gathered: few pushes need few of them.
     weights, gathered = np.empty((shared + longest, _EDGE + size)), np.zeros(shared, dtype=np.bool_)
     products = np.zeros((0 if mass else -(-longest // NODES) * NODES, _EDGE + size))
     rows = weights.reshape(-1) if mass else products.reshape(-1)
-    slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
+    slots, equals = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
     marked_rows, kappa = np.empty((most, size)), np.empty(size)
     diagonals = np.empty(longest + size + 2 * _EDGE)
     again, before = np.empty(_LEAP * size, dtype=np.int64), np.empty(_LEAP * size)
-    ids, self_values, factor, others = sources.twins, sources.self_values, mass if mass else 1.0, lists[2]
-    walk = Walk(rows, slots, twins, ids, self_values, factor, places, others, diagonals, again, before)
+    ids, self_values, factor, others = sources.ids, sources.self_values, mass if mass else 1.0, lists[2]
+    walk = Walk(rows, slots, equals, ids, self_values, factor, places, others, diagonals, again, before)
     return walk, Buffers(columns, weights, gathered, products, marked_rows, kappa, lists)
 
 
 @compiled(inline="always")
 def _enter(push: Push, sources: Sources, values: Values, walk: Walk, work: Buffers) -> None:
     """Find the rows of the nodes of a structure: of k, or of weights if masses differ."""
-    slots, twins, gathered, weights, lists = walk.slots, walk.twins, work.gathered, work.weights, work.lists
+    slots, equals, gathered, weights, lists = walk.slots, walk.equals, work.gathered, work.weights, work.lists
     # Arrays in tuples are taken out here: each is counted, which the next loop must not do.
-    ids, codes, at, norms = walk.ids, sources.codes, work.columns.numbers, work.columns.norms
+    ids, classes, at, norms = walk.ids, sources.classes, work.columns.numbers, work.columns.norms
     table, row_of, counts, count_of = values.table, values.row_of, values.counts, values.count_of
     levels, row_norms, factor = values.products.levels, values.products.row_norms, walk.factor
     shared = len(gathered)
-    spare = shared  # rows of frequent codes are gathered once, other rows each time
+    spare = shared  # rows of frequent classes are gathered once, other rows each time
     for i in range(push.nodes):
-        twins[i] = first_twin(ids[push.start + i], lists)
-        code = codes[push.start + i]
-        row = row_of[code]
+        equals[i] = first_place(ids[push.start + i], lists)
+        class_ = classes[push.start + i]
+        row = row_of[class_]
         slot = row if row < shared else spare
         spare += slot == spare
         slots[i] = slot
@@ -196,9 +196,8 @@ def _enter(push: Push, sources: Sources, values: Values, walk: Walk, work: Buffe
             for t in range(_EDGE):
                 weights[slot, t] = 0.0
             if len(levels):
-                look_up_counted(
-                    levels, row_norms[code], norms, counts, count_of[code], at, factor, weights, slot, _EDGE
-                )
+                norm, count = row_norms[class_], count_of[class_]
+                look_up_counted(levels, norm, norms, counts, count, at, factor, weights, slot, _EDGE)
             else:
                 look_up(table, row, at, factor, weights, slot, _EDGE)
             if slot < shared:
@@ -208,7 +207,7 @@ def _enter(push: Push, sources: Sources, values: Values, walk: Walk, work: Buffe
 @compiled
 def _multiply(push: Push, marked: Array, task: Task, begin: int, end: int, walk: Walk, work: Buffers) -> None:
     """Keep the weights of marked nodes; k = weight · mass of all nodes of a structure."""
-    slots, twins, others, before = walk.slots, walk.twins, walk.others, walk.before
+    slots, equals, others, before = walk.slots, walk.equals, walk.others, walk.before
     self_values = walk.self_values
     marked_rows, weights, products = work.marked_rows, work.weights, work.products
     edge, size = np.uint64(_EDGE), np.uint64(marked_rows.shape[1])
@@ -216,24 +215,24 @@ def _multiply(push: Push, marked: Array, task: Task, begin: int, end: int, walk:
         row, slot = np.uint64(m - push.first), np.uint64(slots[marked[m] - push.start])
         for t in range(size):
             marked_rows[row, t] = weights[slot, edge + t]
-        place = twins[marked[m] - push.start]
+        place = equals[marked[m] - push.start]
         while place >= 0:
             marked_rows[row, place] = self_values[marked[m]]
             place = others[place]
     share = task.sources.share[push.start : push.start + push.nodes]
     masses(share, task.targets.share, begin, end, _EDGE, products)
     for i in range(push.nodes):
-        row, slot, place, n = np.uint64(i), np.uint64(slots[i]), twins[i], 0
+        row, slot, place, n = np.uint64(i), np.uint64(slots[i]), equals[i], 0
         while place >= 0:
             before[n] = self_values[push.start + i] * products[row, _EDGE + place]
             place, n = others[place], n + 1
         for t in range(size):
             products[row, edge + t] *= weights[slot, edge + t]
-        place, n = twins[i], 0
+        place, n = equals[i], 0
         while place >= 0:
             products[row, _EDGE + place] = before[n]
             place, n = others[place], n + 1
-        slots[i], twins[i] = i, -1
+        slots[i], equals[i] = i, -1
 
 
 @compiled
@@ -245,7 +244,7 @@ def _alone(
         work.kappa[:] = work.marked_rows[0]
     else:
         work.kappa[:] = work.weights[walk.slots[0], _EDGE:]
-        place = walk.twins[0]
+        place = walk.equals[0]
         while place >= 0:
             work.kappa[place] = walk.factor * walk.self_values[push.start]
             place = walk.others[place]
@@ -317,16 +316,16 @@ def _add(gamma: Array, m: int, factor: float, kappa: Array, begin: int, end: int
 @compiled(inline="always")
 def _advance(i: int, count: int, way: int, push: Push, walk: Walk) -> None:
     """Advance from node i by `count` nodes, one or _LEAP, up (way 1) or down (way −1)."""
-    rows, slots, twins, ids, self_values, factor, places, others, diagonals, again, before = walk
+    rows, slots, equals, ids, self_values, factor, places, others, diagonals, again, before = walk
     size = len(again) // _LEAP
     width, base = size + _EDGE, push.nodes - i + _EDGE
-    twin_count = 0
+    equal_count = 0
     for j in range(count):
-        place = twins[i + way * j]
+        place = equals[i + way * j]
         while place >= 0:
-            again[twin_count] = base - way * j + place
-            before[twin_count] = diagonals[again[twin_count]]
-            twin_count += 1
+            again[equal_count] = base - way * j + place
+            before[equal_count] = diagonals[again[equal_count]]
+            equal_count += 1
             place = others[place]
     first = base - (count - 1 if way > 0 else 0)
     at = slots[i] * width + _EDGE + first - base
@@ -337,14 +336,14 @@ def _advance(i: int, count: int, way: int, push: Push, walk: Walk) -> None:
         at2 = (slots[i + 2 * way] - slots[i]) * width + at + 2 * way
         at3 = (slots[i + 3 * way] - slots[i]) * width + at + 3 * way
         _leap(rows, at, at1, at2, at3, diagonals, first, size)
-    for n in range(twin_count):
+    for n in range(equal_count):
         value = before[n]
         for j in range(count):
             node, place = i + way * j, again[n] - base + way * j
             k = 0.0
             if 0 <= place < len(places):
-                is_twin = places[place] == ids[push.start + node]
-                if is_twin:
+                is_equal = places[place] == ids[push.start + node]
+                if is_equal:
                     k = factor * self_values[push.start + node]
                 else:
                     k = rows[slots[node] * width + _EDGE + place]

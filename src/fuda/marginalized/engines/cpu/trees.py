@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.compiled import compiled
-from fuda.data.graph import Links
+from fuda.data.graph import Adjacency
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.recursions.sides import side
@@ -46,33 +46,33 @@ class Families(NamedTuple):
     masks: Array
 
 
-def families(links: Links, sided: bool, nodes: Array, place_of: Array) -> Families:
+def families(adjacency: Adjacency, sided: bool, nodes: Array, place_of: Array) -> Families:
     """Return the families of the nodes of whole structures."""
-    near = links.children
+    near = adjacency.children
     sizes = np.diff(near.indptr)[nodes]
     larger_first = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
     heads, sizes = nodes[larger_first], sizes[larger_first]
     counts = [int(np.count_nonzero(sizes > w)) for w in range(int(sizes.max(initial=0)))]
     ranks = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     members = [near.indices[near.indptr[heads[:n]] + w] for w, n in enumerate(counts)]
-    roots = nodes[np.diff(links.parents.indptr)[nodes] == 0]
+    roots = nodes[np.diff(adjacency.parents.indptr)[nodes] == 0]
     laid_out = np.concatenate([*members, roots])
     position = dict(zip(laid_out.tolist(), range(len(laid_out)), strict=True))
     parents = np.array([position[head] for head in heads.tolist()], dtype=np.int64)
     children = laid_out[: ranks[-1]]
     is_after = np.ones(len(laid_out), dtype=bool)  # as `side` has it, roots included
-    is_after[: ranks[-1]] = children > links.parents.indices[links.parents.indptr[children]]
+    is_after[: ranks[-1]] = children > adjacency.parents.indices[adjacency.parents.indptr[children]]
     masks = np.array([~is_after, is_after], dtype=np.float64) if sided else np.empty((2, 0))
     return Families(place_of[laid_out], ranks, parents, ranks[sizes - 1] + np.arange(len(sizes)), masks)
 
 
 @compiled
 def trees(
-    families: Families, links: Links, task: Task, first: int, last: int, mass: float, scores: Array
+    families: Families, adjacency: Adjacency, task: Task, first: int, last: int, mass: float, scores: Array
 ) -> None:
-    """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
+    """Add pushes first … last−1 to the scores of a block; `adjacency` is that of the sources."""
     _, ranks, parents, lasts, masks = families
-    block, pushes, near = block_of(families.places, task, first, last), task.pushes, links.children
+    block, pushes, near = block_of(families.places, task, first, last), task.pushes, adjacency.children
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
     weight, product = np.empty((longest, size)), np.empty((-(-longest // NODES) * NODES, size))
@@ -83,9 +83,9 @@ def trees(
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         fill_rows(start, stop, task, block, mass, weight, product)
-        on_path = mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], links, marks)
+        on_path = mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], adjacency, marks)
         for step in range(stop - 1, start - 1, -1):
-            node = links.order[step]
+            node = adjacency.order[step]
             i = node - start
             children = near.indices[near.indptr[node] : near.indptr[node + 1]] - start
             before = ones
@@ -107,13 +107,13 @@ def trees(
                     if m >= 0:
                         kappa[m, parents[f]] *= before[lasts[f]]
             if masks.size:
-                down[i] *= masks[side(links, node)]
+                down[i] *= masks[side(adjacency, node)]
         for step in range(start, stop):
-            node = links.order[step]
+            node = adjacency.order[step]
             i = node - start
             if not on_path[i]:
                 continue
-            if links.parents.indptr[node] == links.parents.indptr[node + 1]:
+            if adjacency.parents.indptr[node] == adjacency.parents.indptr[node + 1]:
                 up[i] = 1.0
             if marks[i] >= 0:
                 kappa[marks[i]] *= up[i]
@@ -127,11 +127,11 @@ def trees(
                     after = right[children[v + 1]] if v + 1 < len(children) else ones
                     _descend(above, before, after, ranks, up[children[v]])
                     if masks.size:
-                        keep(masks[side(links, start + children[v])], up[children[v]])
+                        keep(masks[side(adjacency, start + children[v])], up[children[v]])
 
 
 @compiled
-def mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> Array:
+def mark(start: int, stop: int, marked: Array, adjacency: Adjacency, marks: Array) -> Array:
     """Return which nodes are marked or above a marked node; `marks` gets their numbers, or −1."""
     marks[: stop - start] = -1
     on_path = np.zeros(stop - start, dtype=np.bool_)
@@ -139,8 +139,8 @@ def mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> Ar
         marks[marked[m] - start] = m
         node = marked[m]
         on_path[node - start] = True
-        while links.parents.indptr[node] < links.parents.indptr[node + 1]:
-            node = links.parents.indices[links.parents.indptr[node]]
+        while adjacency.parents.indptr[node] < adjacency.parents.indptr[node + 1]:
+            node = adjacency.parents.indices[adjacency.parents.indptr[node]]
             on_path[node - start] = True
     return on_path
 

@@ -43,9 +43,9 @@ class Ahead:
         self._done: list[list[Mistakes]] = []  # by epoch
         self._scores: OnCard = None
 
-    def is_planned(self, number: int, epoch: int, order: Array, labels: Array, amounts: Array) -> bool:
+    def is_planned(self, number: int, epoch: int, visits: Array, labels: Array, amounts: Array) -> bool:
         """Return whether this epoch of a perceptron was planned, on its own structures."""
-        if number >= len(self._planned) or epoch >= len(self._planned[number].orders):
+        if number >= len(self._planned) or epoch >= len(self._planned[number].visits):
             return False
         known = self._known[number]
         if known is None or known[0] is not labels or known[1] is not amounts:
@@ -53,7 +53,7 @@ class Ahead:
             if not all(np.array_equal(array, full[nodes]) for array, full in pairs):
                 return False
             self._known[number] = labels, amounts
-        return np.array_equal(order, self._planned[number].orders[epoch])
+        return np.array_equal(visits, self._planned[number].visits[epoch])
 
     def mistakes(self, number: int, epoch: int) -> tuple[Array, Array, Array]:
         """Return an epoch's mistakes: nodes, structures (the perceptron's numbers) and rivals."""
@@ -69,7 +69,7 @@ class Ahead:
         if self._scores is None:
             self._scores = self._machine.zeros(len(self._planned))
         epoch = len(self._done)
-        orders = [
-            f.members[f.orders[epoch]] if epoch < len(f.orders) else f.members[:0] for f in self._planned
+        visits = [
+            f.members[f.visits[epoch]] if epoch < len(f.visits) else f.members[:0] for f in self._planned
         ]
-        self._done.append(self._machine.epochs(self._scores, orders, *self._epoch_data))
+        self._done.append(self._machine.epochs(self._scores, visits, *self._epoch_data))

@@ -13,15 +13,14 @@ import numpy as np
 
 from fuda.marginalized.engines.base import Engine, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.layout import Layout
-from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.ahead import Ahead
 from fuda.marginalized.engines.cuda.machine import Machine, OnCard, Shared
+from fuda.marginalized.engines.log import Log
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
-from fuda.marginalized.recursions.pair import SHAPES
+from fuda.marginalized.recursions.shapes import SHAPES
 
 Array = np.ndarray
 
@@ -92,12 +91,12 @@ class CudaEngine(OnlineEngine):
     def _scores(self) -> OnCard:
         """Q (1, L, places) after repeating the epochs that were computed in advance."""
         scores = self._machine.zeros()
-        for order, labels, amounts in self._past:
-            self._machine.epochs(scores, [order], labels, amounts)
+        for visits, labels, amounts in self._past:
+            self._machine.epochs(scores, [visits], labels, amounts)
         self._ahead = None
         return scores
 
-    def aimed_at(self, problem: Problem) -> CudaEngine:
+    def for_targets(self, problem: Problem) -> CudaEngine:
         """See `Engine`."""
         return CudaEngine(problem, self._n_jobs, self)
 
@@ -114,35 +113,35 @@ class CudaEngine(OnlineEngine):
             for number, problem in enumerate(problems)
         ]
 
-    def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
+    def perceptron_epoch(self, visits: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
         """See `Engine`."""
-        self._visits = order
+        self._visits = visits
         if state.base is not None and state.base.exponents is not None:
-            return super().perceptron_epoch(order, labels, amounts, state)
+            return super().perceptron_epoch(visits, labels, amounts, state)
         with device.explained_errors(self._shared.cuda):
-            mistakes = self._foreseen_mistakes(order, labels, amounts, state)
+            mistakes = self._foreseen_mistakes(visits, labels, amounts, state)
             if mistakes is None:
-                ((at, rivals),) = self._machine.epochs(self._scores, [order], labels, amounts, state.base)
+                ((at, rivals),) = self._machine.epochs(self._scores, [visits], labels, amounts, state.base)
                 mistakes = *self._machine.places.nodes(at), rivals
         nodes, owners, rivals = mistakes
-        ranks = np.argsort(order)[owners]
+        ranks = np.argsort(visits)[owners]
         changes = np.concatenate([amounts[nodes], -amounts[nodes]])
         where = np.tile(nodes, 2), np.concatenate([labels[nodes], rivals])
         state.sums[:, *where] += [changes, np.tile(state.steps + ranks, 2) * changes]
-        state.steps += len(order)
+        state.steps += len(visits)
         return len(nodes)
 
     def _foreseen_mistakes(
-        self, order: Array, labels: Array, amounts: Array, state: PerceptronState
+        self, visits: Array, labels: Array, amounts: Array, state: PerceptronState
     ) -> tuple[Array, Array, Array] | None:
         """The nodes, structures and rivals of mistakes of an epoch, if it was planned, or None."""
         if self._ahead is None or state.base is not None:
             return None
         ahead, number = self._ahead
-        if not ahead.is_planned(number, len(self._past), order, labels, amounts):
+        if not ahead.is_planned(number, len(self._past), visits, labels, amounts):
             return None
         mistakes = ahead.mistakes(number, len(self._past))
-        self._past.append((order, labels, amounts))
+        self._past.append((visits, labels, amounts))
         return mistakes
 
     def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
@@ -181,16 +180,7 @@ class CudaEngine(OnlineEngine):
 
     def state(self) -> dict[str, Array]:
         """See `Engine`."""
-        layout, labels = Layout(self.problem, self._visits), self.problem.label_count
-        scores = np.zeros((labels, layout.size))
-        scores[:, layout.places] = self._sums()
-        arrays = {
-            "visits": self._visits,
-            "done": np.zeros(layout.block_count, dtype=np.int64),
-            "scores": scores,
-        }
-        spans, marked, gamma = Log(labels).since(0)
-        return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
+        return CpuEngine.state_with(self.problem, self._visits, Numbers(self._sums()))
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """See `Engine`."""

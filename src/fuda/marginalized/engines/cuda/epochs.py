@@ -127,8 +127,8 @@ def epoch_kernel(variant: Variant) -> Any:
     @cuda.jit(**options(*threads(variant)))
     def epoch(task: Task, examples: TrainingData, arrays: PerceptronArrays, limit: int) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
-        twins = cuda.shared.array(ROWS, number)
-        shared = buffer, twins, cuda.shared.array(MAIL, np.float64)
+        ids = cuda.shared.array(ROWS, number)
+        shared = buffer, ids, cuda.shared.array(MAIL, np.float64)
         grid, goes_on = cuda.cg.this_grid(), True
         while goes_on:
             one = cuda.blockIdx.x
@@ -233,12 +233,12 @@ def pitch_of(size: int) -> int:
 
 
 @cuda.jit(device=True)
-def _weight(row: int, twin: int, self_value: float, place: int, task: Task) -> float:
+def _weight(row: int, id_: int, self_value: float, place: int, task: Task) -> float:
     """Return the weight of a node, by its row of the table, and a place."""
     word = task.targets.words[place]
     column = word & task.values.mask
     weight = task.values.table[np.uint64(row) + np.uint64(column)]
-    return self_value if (word ^ column) == twin else weight
+    return self_value if (word ^ column) == id_ else weight
 
 
 @cuda.jit(device=True)
@@ -298,7 +298,7 @@ def fill_of(constant: bool) -> Callable[..., Any]:
         nodes, values, pitch, square = task.nodes, task.values, pitch_of(size), size * pitch_of(size)
         lanes, last, i = 1 << _ROW, size - 1, cuda.threadIdx.x >> _ROW
         while i < size:
-            row, twin = np.int64(nodes.rows[source + i]) * values.width, nodes.twins[source + i]
+            row, id_ = np.int64(nodes.rows[source + i]) * values.width, nodes.ids[source + i]
             self_value, j = nodes.self_values[source + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
             # Four at a time, which wait for memory together; beyond the last, the last again.
             while j < size:
@@ -309,10 +309,10 @@ def fill_of(constant: bool) -> Callable[..., Any]:
                     place_of(begin + js[2], task),
                     place_of(begin + js[3], task),
                 )
-                a = _weight(row, twin, self_value, places[0], task)
-                b = _weight(row, twin, self_value, places[1], task)
-                c = _weight(row, twin, self_value, places[2], task)
-                d = _weight(row, twin, self_value, places[3], task)
+                a = _weight(row, id_, self_value, places[0], task)
+                b = _weight(row, id_, self_value, places[1], task)
+                c = _weight(row, id_, self_value, places[2], task)
+                d = _weight(row, id_, self_value, places[3], task)
                 area[i * pitch + js[0]], area[js[0] * pitch + i] = a, a
                 area[i * pitch + js[1]], area[js[1] * pitch + i] = b, b
                 area[i * pitch + js[2]], area[js[2] * pitch + i] = c, c

@@ -8,7 +8,7 @@ first:
 
 A block of threads has a *tile* of whole target structures. Its threads walk along the diagonals
 t − τ, each along three at a time, all at the same τ: k(τ,t) is found in shared memory, in the row
-of the table for τ, at the code of t. A diagonal may begin in another tile, or before all places:
+of the table for τ, at the class of t. A diagonal may begin in another tile, or before all places:
 it comes by an empty place before it enters its own. The products k u d of marked nodes are kept
 per diagonal, and added to the scores of each place after all, in the order of the CPU engine. No
 product is fused with an addition, so that with a constant mass all numbers are those of the CPU
@@ -28,7 +28,7 @@ from numba import config, cuda
 from fuda.marginalized.engines.cuda.layout import WARP
 
 Array = Any  # on the device
-SHARED = 5888  # doubles of shared memory; with twins less than the 48 KiB that every card has
+SHARED = 5888  # doubles of shared memory; with ids less than the 48 KiB that every card has
 ROWS = 96  # most nodes whose rows are in shared memory at a time
 STORED_MARKS = 16  # marked nodes whose products are stored at a time
 DIAGONALS = 3  # diagonals that a thread walks along at a time
@@ -45,10 +45,10 @@ else:
 
 
 class Nodes(NamedTuple):
-    """The source nodes by place: table row, twin number as in words, self value, (L, ·) share."""
+    """The source nodes by place: table row, id as in words, self value, (L, ·) share."""
 
     rows: Array
-    twins: Array
+    ids: Array
     self_values: Array
     share: Array
 
@@ -59,7 +59,7 @@ class Targets(NamedTuple):
     Attributes
     ----------
     words : array
-        The twin number and, in the last bits, the column of the table.
+        The id and, in the last bits, the column of the table.
     prior, scores : arrays (L, places)
         P(σ|t) and Q.
     flat_prior : array
@@ -147,11 +147,11 @@ def cells_of(constant: bool, staged: bool) -> Callable[..., Any]:
     """Return the function for weights and k of a node, in row `at` of the stage, and 3 places."""
 
     @cuda.jit(device=True)
-    def weight_of(row: int, twin: int, node: int, place: int, task: Task, shared: Any) -> float:
+    def weight_of(row: int, id_: int, node: int, place: int, task: Task, shared: Any) -> float:
         nodes, values = task.nodes, task.values
         word = task.targets.words[np.uint64(place)]  # unsigned, which avoids tests of the sign
         column = word & values.mask
-        column = np.uint64(values.width) if (word ^ column) == twin else np.uint64(column)
+        column = np.uint64(values.width) if (word ^ column) == id_ else np.uint64(column)
         if staged:
             return shared[0][np.uint64(row) + column]
         if column == np.uint64(values.width):
@@ -164,10 +164,10 @@ def cells_of(constant: bool, staged: bool) -> Callable[..., Any]:
     def cells(at: int, node: int, lines: Any, task: Task, shared: Any) -> Any:
         nodes, values, prior, (a, b, c) = task.nodes, task.values, task.targets.prior, lines
         row = at * stride_of(constant, task)
-        twin = shared[1][np.uint64(at)] if staged else nodes.twins[node]
-        u = weight_of(row, twin, node, a, task, shared)
-        v = weight_of(row, twin, node, b, task, shared)
-        w = weight_of(row, twin, node, c, task, shared)
+        id_ = shared[1][np.uint64(at)] if staged else nodes.ids[node]
+        u = weight_of(row, id_, node, a, task, shared)
+        v = weight_of(row, id_, node, b, task, shared)
+        w = weight_of(row, id_, node, c, task, shared)
         if constant:
             return (u, v, w), (u, v, w)
         x, y, z, count, size = 0.0, 0.0, 0.0, len(prior), prior.shape[1]
@@ -198,7 +198,7 @@ def stage_of(constant: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def stage(first: int, last: int, begin: int, task: Task, shared: Any) -> None:
         nodes, values = task.nodes, task.values
-        buffer, twins, _ = shared
+        buffer, ids, _ = shared
         stride, width, lane = stride_of(constant, task), values.width, cuda.threadIdx.x & ((1 << WARP) - 1)
         cuda.syncthreads()
         at = cuda.threadIdx.x >> WARP
@@ -210,7 +210,7 @@ def stage_of(constant: bool) -> Callable[..., Any]:
                 buffer[here + column] = product(values.mass, value) if constant else value
                 column += 1 << WARP
             if lane == 0:
-                value, twins[at] = nodes.self_values[node], nodes.twins[node]
+                value, ids[at] = nodes.self_values[node], nodes.ids[node]
                 buffer[here + width] = product(values.mass, value) if constant else value
             if not constant:
                 label = lane

@@ -16,7 +16,7 @@ WARPS = 32  # most warps of a block
 MAIL = 2 * WARPS  # doubles by which the warps of a belt hand on numbers
 TILE = 2112  # the largest number of places of a tile, except for longer structures
 _NARROW = 1 << 32  # words from this value on need 64 bits
-_TWINS = 2  # is added to twin numbers to make them positive
+_ID_OFFSET = 2  # is added to ids to make them positive
 
 
 class Places:
@@ -57,9 +57,9 @@ class Places:
         owners = np.searchsorted(self.begins, places, side="right") - 1
         return places - owners - 1 - self._edge, owners
 
-    def visits(self, order: Array) -> Array:
+    def of_visits(self, visits: Array) -> Array:
         """Return the places in the order of visits of structures."""
-        return ranges(self.begins[order], self._sizes[order]).astype(np.int32)
+        return ranges(self.begins[visits], self._sizes[visits]).astype(np.int32)
 
     def tiles(self, blocks: int) -> Array:
         """Return bounds of tiles, empty places, so that all blocks have about as many places."""
@@ -108,7 +108,7 @@ class Strips:
 
     def __init__(self, sizes: Array, warps: int) -> None:
         self._sizes, self._offsets = sizes, np.append(0, np.cumsum(sizes))
-        self.begins, self.belts, self.strips = _packed(sizes, warps)
+        self.begins, self.belts, self.strips = _arranged(sizes, warps)
         self.size = self.strips * STRIP
         positions = ranges(self.begins, sizes)
         within = positions % STRIP
@@ -127,9 +127,9 @@ class Strips:
         nodes = self._node_at[places]
         return nodes, np.searchsorted(self._offsets, nodes, side="right") - 1
 
-    def visits(self, order: Array) -> Array:
+    def of_visits(self, visits: Array) -> Array:
         """Return the places in the order of visits of structures."""
-        return self.of_nodes[ranges(self._offsets[order], self._sizes[order])].astype(np.int32)
+        return self.of_nodes[ranges(self._offsets[visits], self._sizes[visits])].astype(np.int32)
 
 
 def fit_belts(sizes: Array, warps: int) -> bool:
@@ -137,7 +137,7 @@ def fit_belts(sizes: Array, warps: int) -> bool:
     return int(sizes.max()) <= warps * STRIP - 2
 
 
-def _packed(sizes: Array, warps: int) -> tuple[Array, int, int]:
+def _arranged(sizes: Array, warps: int) -> tuple[Array, int, int]:
     """Return the first position of each structure, and the numbers of belts and strips.
 
     What is left of a belt or strip goes to the largest structure that fits.
@@ -173,14 +173,14 @@ def _packed(sizes: Array, warps: int) -> tuple[Array, int, int]:
 
 
 class Words:
-    """How the column of the table and the twin number of a node are one number, its word.
+    """How the column of the table and the id of a node are one number, its word.
 
     Parameters
     ----------
     problem : Problem
         The problem.
     columns : array
-        The codes of targets that have columns.
+        The classes of targets that have columns.
 
     Attributes
     ----------
@@ -192,18 +192,18 @@ class Words:
 
     def __init__(self, problem: Problem, columns: Array) -> None:
         self._columns, self._shift = columns, len(columns).bit_length()
-        twins = max(int(problem.targets.twins.max()), int(problem.sources.twins.max())) + _TWINS
-        self.dtype = np.uint64 if (twins + 1) << self._shift > _NARROW else np.uint32
+        ids = max(int(problem.targets.ids.max()), int(problem.sources.ids.max())) + _ID_OFFSET
+        self.dtype = np.uint64 if (ids + 1) << self._shift > _NARROW else np.uint32
         self.mask = self.dtype((1 << self._shift) - 1)
 
-    def of_targets(self, codes: Array, twins: Array, places: Places | Strips) -> Array:
+    def of_targets(self, classes: Array, ids: Array, places: Places | Strips) -> Array:
         """Return the words of targets by place; empty ones have the last column, of zeros."""
-        columns = np.searchsorted(self._columns, codes)
-        return places.spread(self._shifted(twins) | columns, len(self._columns), self.dtype)
+        columns = np.searchsorted(self._columns, classes)
+        return places.spread(self._shifted(ids) | columns, len(self._columns), self.dtype)
 
-    def of_sources(self, twins: Array, places: Places | Strips) -> Array:
-        """Return the sources' twin numbers by place, as in words; empty places match no word."""
-        return places.spread(self._shifted(twins), np.iinfo(self.dtype).max, self.dtype)
+    def of_sources(self, ids: Array, places: Places | Strips) -> Array:
+        """Return the sources' ids by place, as in words; empty places match no word."""
+        return places.spread(self._shifted(ids), np.iinfo(self.dtype).max, self.dtype)
 
-    def _shifted(self, twins: Array) -> Array:
-        return (twins.astype(np.int64) + _TWINS) << self._shift
+    def _shifted(self, ids: Array) -> Array:
+        return (ids.astype(np.int64) + _ID_OFFSET) << self._shift

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuda.data.graph import ranges
-from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
-from fuda.marginalized.engines.cpu.log import Log
-from fuda.marginalized.engines.cpu.push import Values
 from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.layout import STRIP, WARP, Places, Strips, Words, fit_belts
 from fuda.marginalized.engines.cuda.plan import Plan, is_training, loads, plan_of, sizes_of
+from fuda.marginalized.engines.log import Log
+from fuda.marginalized.engines.values import Values, by_frequency, values_of
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 
@@ -31,7 +30,7 @@ _MIN_STAGED_ROWS = 8
 _LAUNCH_CELLS = 2e12
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """Some source structures on the card: nodes and places; by place self values and shares."""
 
     nodes: Array
@@ -49,26 +48,24 @@ class Shared:
         self._log: tuple[Array | None, Log] = None, Log(problem.label_count)
         self._sent: tuple[Log | None, Any] = None, None
 
-    def part(self, structures: Array) -> Part:
+    def part(self, structures: Array) -> SourcePart:
         """Return some structures."""
         problem, source = self._problem, self._problem.sources
         nodes = ranges(source.offsets[structures], source.sizes[structures])
         places = Places(source.sizes[structures], self.longest)
         share = np.ascontiguousarray(problem.with_labels(source.prior[nodes]).T)
         on_card = (self.cuda.to_device(places.spread(array)) for array in (problem.self_values[nodes], share))
-        return Part(nodes, places, *on_card)
+        return SourcePart(nodes, places, *on_card)
 
     @cached_property
-    def everything(self) -> Part:
+    def everything(self) -> SourcePart:
         """All structures."""
         return self.part(np.arange(len(self._problem.sources.sizes)))
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """Return a log of pushes of all structures with coefficients; cached for the next call."""
         if self._log[0] is not alpha:
-            at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
-            log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
-            self._log = alpha, log
+            self._log = alpha, Log.of(problem, alpha)
         return self._log[1]
 
     def sent(self, log: Log) -> Any:
@@ -128,7 +125,7 @@ class Machine:
         from fuda.marginalized.engines.cuda import kernels, scores
 
         self.problem, self._shared, self._cuda = problem, shared, shared.cuda
-        self._columns = np.unique(problem.targets.codes)
+        self._columns = np.unique(problem.targets.classes)
         self._words = Words(problem, self._columns)
         stride = len(self._columns) + 2 + (0 if problem.mass else problem.label_count)
         self._staged = min(kernels.ROWS, kernels.SHARED // stride)
@@ -184,16 +181,16 @@ class Machine:
         """Allocate the targets on the card, and all sources if they fit."""
         problem, send, target = self.problem, self._cuda.to_device, self.problem.targets
         prior = send(self.places.spread(np.ascontiguousarray(target.prior.T)))
-        words = send(self._words.of_targets(target.codes, target.twins, self.places))
+        words = send(self._words.of_targets(target.classes, target.ids, self.places))
         self._targets = words, prior, prior.reshape(prior.size), send(self._tiles)
         self._buffers: tuple[OnCard, ...] | None = None
         self._last: tuple[Any, ...] = (None,) * 4
         self._work = tuple(self._cuda.device_array(shape) for shape in work)
-        shared, codes = self._shared, problem.sources.codes
-        self._all = self._load(shared.everything, by_frequency(codes)) if self.plan.has_one_load else None
+        shared, classes = self._shared, problem.sources.classes
+        self._all = self._load(shared.everything, by_frequency(classes)) if self.plan.has_one_load else None
 
-    def _load(self, part: Part, rows: Array) -> Load:
-        """Return sources on the card, with the rows of some codes."""
+    def _load(self, part: SourcePart, rows: Array) -> Load:
+        """Return sources on the card, with the rows of some classes."""
         from fuda.marginalized.engines.cuda import kernels
 
         problem, send, source = self.problem, self._cuda.to_device, self.problem.sources
@@ -203,10 +200,10 @@ class Machine:
             problem.with_labels(source.prior[:1])[0], problem.targets.prior[0], strict=True
         ):
             pair_mass += float(share * prior)  # as `fill_mass` adds
-        of_rows = part.places.spread(values.row_of[source.codes[part.nodes]])
-        twins = self._words.of_sources(source.twins[part.nodes], part.places)
+        of_rows = part.places.spread(values.row_of[source.classes[part.nodes]])
+        ids = self._words.of_sources(source.ids[part.nodes], part.places)
         return Load(
-            kernels.Nodes(send(of_rows), send(twins), part.self_values, part.share),
+            kernels.Nodes(send(of_rows), send(ids), part.self_values, part.share),
             kernels.Values(
                 send(values.table.ravel()), values.table.shape[1], self._staged, self._words.mask,
                 problem.mass, pair_mass,
@@ -214,10 +211,10 @@ class Machine:
         )  # fmt: skip
 
     def _values_of(self, rows: Array) -> Values:
-        """Return the rows of the table for some codes."""
+        """Return the rows of the table for some classes."""
         problem = self.problem
         if self.plan.has_one_load or not self.plan.keeps_table:
-            return values_of(problem.codes, problem.mixing, rows, self._columns)
+            return values_of(problem.kernel_classes, problem.mixing, rows, self._columns)
         row_of = np.zeros_like(self._table.row_of)
         row_of[rows] = np.arange(len(rows))
         return Values(self._table.table[self._table.row_of[rows]], row_of, self._table.column_of)
@@ -225,8 +222,8 @@ class Machine:
     @cached_property
     def _table(self) -> Values:
         """The whole table, which is not on the card."""
-        every = by_frequency(self.problem.sources.codes)
-        return values_of(self.problem.codes, self.problem.mixing, every, self._columns)
+        every = by_frequency(self.problem.sources.classes)
+        return values_of(self.problem.kernel_classes, self.problem.mixing, every, self._columns)
 
     def zeros(self, count: int = 1) -> OnCard:
         """Return scores Q (count, L, places) of 0."""
@@ -255,10 +252,10 @@ class Machine:
             return
         structures, source = self._shared.structures(log), self.problem.sources
         sizes = source.sizes[structures]
-        codes = source.codes[ranges(source.offsets[structures], sizes)]
-        for some in loads(self.plan, codes, sizes):
+        classes = source.classes[ranges(source.offsets[structures], sizes)]
+        for some in loads(self.plan, classes, sizes):
             part = self._shared.part(structures[some])
-            load = self._load(part, by_frequency(source.codes[part.nodes]))
+            load = self._load(part, by_frequency(source.classes[part.nodes]))
             yield load, self._shared.pushes(log, some, part.places.begins)
 
     def synchronize(self) -> None:
@@ -270,7 +267,7 @@ class Machine:
         return self._shared.log_of(self.problem, alpha)
 
     def epochs(
-        self, scores: OnCard, orders: list[Array], labels: Array, amounts: Array, base: Numbers | None = None
+        self, scores: OnCard, visits: list[Array], labels: Array, amounts: Array, base: Numbers | None = None
     ) -> list[Mistakes]:
         """Run an epoch of several perceptrons at the same time.
 
@@ -278,7 +275,7 @@ class Machine:
         ----------
         scores : array (perceptrons, L, places) on the card
             Q of each, which is updated.
-        orders : list of arrays
+        visits : list of arrays
             The structures that each visits; one array where the table comes in loads.
         labels, amounts : arrays (N,)
             As in `Engine.perceptron_epoch`.
@@ -292,31 +289,31 @@ class Machine:
         """
         examples = self._training_data(labels, amounts, base)
         if self._all is not None:
-            return self._launched(self._all, scores, orders, examples)
-        (order,), source, mistakes = orders, self.problem.sources, []
+            return self._launched(self._all, scores, visits, examples)
+        (order,), source, mistakes = visits, self.problem.sources, []
         sizes, ends = source.sizes[order], np.cumsum(source.sizes[order])
-        codes = source.codes[ranges(source.offsets[order], sizes)]
-        for some in loads(self.plan, codes, sizes):
-            rows = by_frequency(codes[ends[some.start] - sizes[some.start] : ends[some.stop - 1]])
+        classes = source.classes[ranges(source.offsets[order], sizes)]
+        for some in loads(self.plan, classes, sizes):
+            rows = by_frequency(classes[ends[some.start] - sizes[some.start] : ends[some.stop - 1]])
             load = self._load(self._shared.everything, rows)
             mistakes += self._launched(load, scores, [order[some]], examples)
         return [
             (np.concatenate([at for at, _ in mistakes]), np.concatenate([rival for _, rival in mistakes]))
         ]
 
-    def _launched(self, load: Load, scores: OnCard, orders: list[Array], examples: Any) -> list[Mistakes]:
+    def _launched(self, load: Load, scores: OnCard, visits: list[Array], examples: Any) -> list[Mistakes]:
         """Launch kernels until an epoch of each perceptron is over."""
         from fuda.marginalized.engines.cuda import epochs
 
-        visits = [self.places.visits(order) for order in orders]
-        counts = np.array([len(places) for places in visits])
-        padded = np.zeros((len(orders), max(1, counts.max())), dtype=np.int32)
-        for row, places in zip(padded, visits, strict=True):
+        visited = [self.places.of_visits(order) for order in visits]
+        counts = np.array([len(places) for places in visited])
+        padded = np.zeros((len(visits), max(1, counts.max())), dtype=np.int32)
+        for row, places in zip(padded, visited, strict=True):
             row[: len(places)] = places
-        control = np.zeros((len(orders), epochs.CONTROLS), dtype=np.int64)
+        control = np.zeros((len(visits), epochs.CONTROLS), dtype=np.int64)
         control[:, epochs.VISITS] = counts
         arrays = self._perceptron_arrays(scores, padded, control)
-        task, limit = self._task(load, scores[0], self._push), self._limit // len(orders)
+        task, limit = self._task(load, scores[0], self._push), self._limit // len(visits)
         kernel = epochs.epoch_kernel(self._variant)
         while (control[:, epochs.VISITED] < counts).any():
             control[:, epochs.PUSHED] = 0

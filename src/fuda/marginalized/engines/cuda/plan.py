@@ -79,7 +79,7 @@ def sizes_of(problem: Problem, places: int, work: int) -> Sizes:
     perceptron = places * (12 + 8 * labels) + 8 * longest * (2 * longest + 4 + 3 * labels)
     if is_training(problem):
         targets += perceptron + places * (20 + 8 * labels)
-    row = 8 * (len(np.unique(problem.targets.codes)) + 1)
+    row = 8 * (len(np.unique(problem.targets.classes)) + 1)
     return Sizes(targets, perceptron, 20 + 8 * labels, row)
 
 
@@ -104,7 +104,7 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
     """
     source, (fixed, perceptron, node, row) = problem.sources, sizes
     nodes, longest = int(source.offsets[-1]), int(source.sizes.max())
-    rows, here = len(np.unique(source.codes)), available_memory()  # where the table is computed
+    rows, here = len(np.unique(source.classes)), available_memory()  # where the table is computed
     total_bytes, most = fixed + nodes * node + rows * row, rows * row if here is None else here // 2
     keeps_table = rows * row <= most
     if total_bytes <= free and keeps_table:
@@ -125,14 +125,14 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
     return Plan(needed, some_rows, some_nodes, some_rows == rows and some_nodes == nodes, keeps_table, 1)
 
 
-def loads(plan: Plan, codes: Array, sizes: Array) -> list[slice]:
-    """Divide structures, given the codes of their nodes and their sizes, into loads of a plan."""
+def loads(plan: Plan, classes: Array, sizes: Array) -> list[slice]:
+    """Divide structures, given the classes of their nodes and sizes, into loads of a plan."""
     ends = np.cumsum(sizes)
-    if len(codes) <= plan.nodes and len(np.unique(codes)) <= plan.rows:
+    if len(classes) <= plan.nodes and len(np.unique(classes)) <= plan.rows:
         return [slice(0, len(sizes))]
     bounds, node_count, rows = [0], 0, set[int]()
     for i, (end, size) in enumerate(zip(ends.tolist(), sizes.tolist(), strict=True)):
-        rows_of_structure = set(codes[end - size : end].tolist())
+        rows_of_structure = set(classes[end - size : end].tolist())
         if node_count and (node_count + size > plan.nodes or len(rows | rows_of_structure) > plan.rows):
             bounds.append(i)
             node_count, rows = 0, set()

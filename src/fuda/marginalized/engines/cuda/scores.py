@@ -80,8 +80,8 @@ def score_kernel(variant: Variant) -> Any:
     @cuda.jit(**options(*scoring(variant)))
     def score(task: Task) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
-        twins = cuda.shared.array(ROWS, number)
-        shared, pushes = (buffer, twins, cuda.shared.array(MAIL, np.float64)), task.pushes
+        ids = cuda.shared.array(ROWS, number)
+        shared, pushes = (buffer, ids, cuda.shared.array(MAIL, np.float64)), task.pushes
         for p in range(len(pushes.begins)):
             begin, size, first, end = (
                 pushes.begins[p],

@@ -62,13 +62,13 @@ def cells_of(constant: bool, staged: bool, labels: int) -> Callable[..., Any]:
     """
 
     @cuda.jit(device=True)
-    def weight_of(row: int, column: int, mark: int, twin: int, node: int, task: Task, shared: Any) -> float:
+    def weight_of(row: int, column: int, mark: int, id_: int, node: int, task: Task, shared: Any) -> float:
         values = task.values
         if staged:
-            at = np.uint32(values.width) if mark == twin else np.uint32(column)
+            at = np.uint32(values.width) if mark == id_ else np.uint32(column)
             return shared[0][np.uint32(row) + at]
         weight = values.table[np.int64(row) + np.int64(column)]
-        if mark == twin:
+        if mark == id_:
             weight = task.nodes.self_values[node]
         return product(values.mass, weight) if constant else weight
 
@@ -77,13 +77,13 @@ def cells_of(constant: bool, staged: bool, labels: int) -> Callable[..., Any]:
         columns, marks, base = mine
         nodes, values, node = task.nodes, task.values, span.begin + i
         if staged:
-            row, twin = np.int32(i) * np.int32(stride_of(constant, task)), shared[1][np.uint32(i)]
+            row, id_ = np.int32(i) * np.int32(stride_of(constant, task)), shared[1][np.uint32(i)]
         else:
-            row, twin = np.int64(nodes.rows[node]) * values.width, nodes.twins[node]
-        a = weight_of(row, columns[0], marks[0], twin, node, task, shared)
-        b = weight_of(row, columns[1], marks[1], twin, node, task, shared)
-        c = weight_of(row, columns[2], marks[2], twin, node, task, shared)
-        d = weight_of(row, columns[3], marks[3], twin, node, task, shared)
+            row, id_ = np.int64(nodes.rows[node]) * values.width, nodes.ids[node]
+        a = weight_of(row, columns[0], marks[0], id_, node, task, shared)
+        b = weight_of(row, columns[1], marks[1], id_, node, task, shared)
+        c = weight_of(row, columns[2], marks[2], id_, node, task, shared)
+        d = weight_of(row, columns[3], marks[3], id_, node, task, shared)
         if constant:
             return (a, b, c, d), (a, b, c, d)
         w, x, y, z = 0.0, 0.0, 0.0, 0.0
@@ -143,7 +143,7 @@ def times(a: Any, b: Any) -> Any:
 
 @cuda.jit(device=True)
 def loaded(number: int, priors: Any, labels: int, task: Task) -> Any:
-    """Return columns and twins of a thread's places, and the first place; fill in priors."""
+    """Return columns and ids of a thread's places, and the first place; fill in priors."""
     targets, mask = task.targets, task.values.mask
     words, base = targets.words, number * STRIP + (cuda.threadIdx.x & (LANES - 1))
     a, b, c, d = words[base], words[base + LANES], words[base + 2 * LANES], words[base + 3 * LANES]

@@ -2,15 +2,15 @@
 
 A feature that only one type has (usually the word itself) adds nothing to the inner product of
 two different types. So types that agree in all other features and in their norms have the same
-kernel with every *other* type, and share a *code*: with word and spelling features, the 26,099
-types of the Spanish corpus have 46 codes. The kernel of two different observations is then
-table[code, code], and that of an observation with itself is in `self_values`. Equal observations
-have the same *twin* number.
+kernel with every *other* type: they are one *kernel class*. With word and spelling features, the
+26,099 types of the Spanish corpus are 46 classes. The kernel of two different observations is then
+table[class, class], and that of an observation with itself is in `self_values`. Observations are
+equal if they have the same *id*.
 
 If a kernel uses more than features (Function, Precomputed), or types have too little in common,
-or are so few that codes do not pay, then every type is a code and no twin numbers are needed.
-Where these are many, values are computed from common features (`fuda.marginalized.products`), or
-are stored up to a limit, and computed when they are needed beyond it.
+or are so few that classes do not pay, then every type is a class and no ids are needed. Where
+these are many, values are computed from common features (`fuda.marginalized.products`), or are
+stored up to a limit, and computed when they are needed beyond it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from fuda.parallel import run
 
 Array = np.ndarray
 
-# Twin numbers without a twin: of observations with a code of their own, and of empty places.
+# Ids that equal no other: of observations with a class of their own, and of empty places.
 APART, NONE = -1, -2
-# With at most so many entries, computing the whole table is faster than assigning codes.
+# With at most so many entries, computing the whole table is faster than finding classes.
 _SMALL_TABLE = 1 << 20
 # With at most so many entries, reading a table is faster than counting common features.
 _READ_TABLE = 1 << 22
@@ -106,32 +106,32 @@ def widened(matrix: Any, width: int) -> Any:
     return sp.csr_matrix((parts.data, parts.indices, parts.indptr), shape=(parts.shape[0], width))
 
 
-class Codes:
-    """Codes of source types and target types, and kernel values by code.
+class KernelClasses:
+    """The kernel classes of source types and target types, and kernel values by class.
 
     Parameters
     ----------
     sources, targets : Types
         The distinct observations of both sides, with the same kernel.
     frequent : array
-        Source types that get a code of their own, which leaves few twins to correct for.
+        Source types that get a class of their own, which leaves few equal pairs to correct for.
     n_jobs : int or None
         The number of threads that compute the values.
 
     Attributes
     ----------
     sources, targets : array
-        The code of each type.
-    source_twins, target_twins : array
-        The twin number of each type.
+        The class of each type.
+    source_ids, target_ids : array
+        The id of each type.
     self_values : array
         The kernel of each source type with itself.
     is_shared : bool
-        Whether types share codes; otherwise every type is a code and has no twin.
+        Whether types share classes; otherwise every type is a class and needs no id.
     products : Products or None
-        The values by common features, where every type is a code and they are not few.
+        The values by common features, where every type is a class and they are not few.
     all_values : array or None
-        The values of all pairs of codes, if they are few enough to be stored.
+        The values of all pairs of classes, if they are few enough to be stored.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Codes:
         self.self_values = sources.diagonal
         count, other = len(sources.points), len(targets.points)
         self.sources, self.targets = np.arange(count), np.arange(other)
-        self.source_twins, self.target_twins = np.full(count, APART), np.full(other, NONE)
+        self.source_ids, self.target_ids = np.full(count, APART), np.full(other, NONE)
         self.all_values: Array | None = None
         self.products: Products | None = None
         self.is_shared = False
@@ -155,36 +155,32 @@ class Codes:
             self.all_values = self._computed(*map(np.arange, self.counts))
 
     @classmethod
-    def of_values(cls, sources: Types, numbers: tuple[Array, Array], values: Array) -> Codes:
-        """Return codes by which every type is a code, from the kernel values of all pairs.
+    def of_values(cls, sources: Types, numbers: tuple[Array, Array], values: Array) -> KernelClasses:
+        """Return classes of one type each, from the kernel values of all pairs.
 
-        `numbers` are the codes and the twin numbers of the sources.
+        `numbers` are the classes and the ids of the sources.
         """
-        codes = cls.__new__(cls)
-        codes.self_values, codes.all_values, codes.products, codes.is_shared = (
-            sources.diagonal,
-            values,
-            None,
-            False,
-        )
-        codes.sources, codes.source_twins = numbers
-        codes.targets, codes.target_twins = np.arange(values.shape[1]), np.full(values.shape[1], NONE)
-        return codes
+        classes = cls.__new__(cls)
+        classes.self_values, classes.all_values = sources.diagonal, values
+        classes.products, classes.is_shared = None, False
+        classes.sources, classes.source_ids = numbers
+        classes.targets, classes.target_ids = np.arange(values.shape[1]), np.full(values.shape[1], NONE)
+        return classes
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The numbers of codes of sources and targets."""
+        """The numbers of classes of sources and targets."""
         if self.all_values is not None:
             return self.all_values.shape[0], self.all_values.shape[1]
         return len(self._types[0].points), len(self._types[1].points)
 
     def fill(self, rows: Array, columns: Array, factor: float, table: Array) -> None:
-        """Write the kernel between different observations of source and target codes to a table.
+        """Write the kernel between different observations of source and target classes to a table.
 
         Parameters
         ----------
         rows, columns : arrays of int
-            Distinct source codes, and distinct target codes in increasing order.
+            Distinct source classes, and distinct target classes in increasing order.
         factor : float
             The factor of all values.
         table : array (rows, columns)
@@ -198,7 +194,7 @@ class Codes:
             np.multiply(self._computed(rows, columns), factor, out=table)
 
     def _computed(self, rows: Array, columns: Array) -> Array:
-        """Compute the values of these codes."""
+        """Compute the values of these classes."""
         step = max(1, _PART_ENTRIES // max(1, len(columns)))
         sources, targets = self._types
         if len(rows) <= step and (len(rows), len(columns)) == self.counts:
@@ -214,9 +210,9 @@ class Codes:
         return table
 
     def _share(self, frequent: Array) -> None:
-        """Assign shared codes, if that leaves few."""
+        """Assign shared classes, if that leaves few."""
         sources, targets = self._types[0]._widened(self._types[1]), self._types[1]._widened(self._types[0])
-        ids, first, twins = np.unique(
+        ids, first, numbers = np.unique(
             np.concatenate([sources.ids, targets.ids]), return_index=True, return_inverse=True
         )
         both: Any = [sources.features, targets.features]
@@ -226,29 +222,27 @@ class Codes:
         alone = matrix[:, ~common]
         beyond = beyond + np.asarray(alone.multiply(alone).sum(axis=1)).ravel()
         points = Points(matrix[:, common], ids, beyond, [None] * len(ids))
-        codes, members = _number_rows(points, self._kernel.norms(points))
+        classes, members = _number_rows(points, self._kernel.norms(points))
         count = len(members) + len(frequent)
         if count**2 > min(len(sources) * len(targets) // 4, _LARGEST_TABLE):
             return
-        # Sources come first, so that their codes rarely depend on the targets.
-        codes, new = codes + len(frequent), np.arange(len(frequent))
-        codes[twins[frequent]] = new
-        one = points[np.concatenate([twins[frequent], members])]
-        # Two copies of a point per code with different ids, so that no two observations are equal.
-        numbers = np.arange(2 * count).reshape(2, -1)
-        source_points, target_points = (
-            Points(one.features, n, one.beyond, one.observations) for n in numbers
-        )
+        # Sources come first, so that their classes rarely depend on the targets.
+        classes, new = classes + len(frequent), np.arange(len(frequent))
+        classes[numbers[frequent]] = new
+        one = points[np.concatenate([numbers[frequent], members])]
+        # Two copies of a point per class, with different ids: no two observations are equal.
+        copies = np.arange(2 * count).reshape(2, -1)
+        source_points, target_points = (Points(one.features, n, one.beyond, one.observations) for n in copies)
         self._types = Types(self._kernel, source_points), Types(self._kernel, target_points)
-        self.sources, self.targets = codes[twins[: len(sources)]], codes[twins[len(sources) :]]
-        self.source_twins, self.target_twins = twins[: len(sources)].copy(), twins[len(sources) :]
-        self.source_twins[frequent] = APART
+        self.sources, self.targets = classes[numbers[: len(sources)]], classes[numbers[len(sources) :]]
+        self.source_ids, self.target_ids = numbers[: len(sources)].copy(), numbers[len(sources) :]
+        self.source_ids[frequent] = APART
         self.is_shared = True
-        self.all_values = self._computed(numbers[0], numbers[0])
+        self.all_values = self._computed(copies[0], copies[0])
         self.all_values[new, new] = self.self_values[frequent]
 
 
-class Columns:
+class CachedColumns:
     """Kernel values of single observations with the sources, kept for targets that recur.
 
     Parameters
@@ -264,12 +258,12 @@ class Columns:
         self._most = _CACHE_BYTES // (8 * count + 256)
 
     def suit(self, corpus: Corpus) -> bool:
-        """Return whether values are computed and kept by observation, not by shared codes."""
+        """Return whether values are computed and kept by observation, not by shared classes."""
         few = len(self._sources.points) * len(corpus.observations) <= _SMALL_TABLE
         return few and corpus.kind.ops.recurs and sp.issparse(self._sources.points.features)
 
-    def of(self, corpus: Corpus, observed: Observed) -> tuple[Codes, Array]:
-        """Return codes of the sources and these targets, and each target's kernel with itself."""
+    def of(self, corpus: Corpus, observed: Observed) -> tuple[KernelClasses, Array]:
+        """Return the classes of both sides, and the kernel of each target with itself."""
         keys = list(corpus.keys())
         columns_of_keys: list[Any] = list(map(self._cache.get, keys))
         new = [i for i, column in enumerate(columns_of_keys) if column is None]
@@ -283,12 +277,12 @@ class Columns:
                     self._cache[keys[i]] = columns_of_keys[i]
         values, diagonal = zip(*columns_of_keys, strict=True)
         columns = np.concatenate(values).reshape(len(values), -1)
-        return Codes.of_values(self._sources, self._numbers, columns.T), np.array(diagonal)
+        return KernelClasses.of_values(self._sources, self._numbers, columns.T), np.array(diagonal)
 
 
 @compiled
 def _fill(all_values: Array, rows: Array, columns: Array, factor: float, table: Array) -> None:
-    """table(r, c) = factor · all_values(rows(r), columns(c)); unsigned, to avoid sign tests."""
+    """zeros(r, c) = factor · all_values(rows(r), columns(c)); unsigned, to avoid sign tests."""
     for r in range(np.uint64(len(rows))):
         row = np.uint64(rows[r])
         for c in range(np.uint64(len(columns))):
@@ -308,13 +302,13 @@ def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:
         ) | np.uint64(1)
         sums = np.append(np.uint64(0), np.cumsum(factors[features] * _mixed(values)))
         hashes = np.diff(sums[matrix.indptr]) + _mixed(sizes) @ factors[matrix.shape[1] :]
-        _, members, codes = np.unique(hashes, return_index=True, return_inverse=True)
-        same = members[codes]
+        _, members, numbers = np.unique(hashes, return_index=True, return_inverse=True)
+        same = members[numbers]
         if (lengths[same] == lengths).all() and (sizes[same] == sizes).all():
             there = np.arange(len(features)) + np.repeat(matrix.indptr[same] - matrix.indptr[:-1], lengths)
             if (features[there] == features).all() and (values[there] == values).all():
                 order = np.argsort(members)
-                return np.argsort(order)[codes], members[order]
+                return np.argsort(order)[numbers], members[order]
 
 
 def _bits(values: Array) -> Array:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from fuda.marginalized.engines.cpu.push import Pushes
+from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
+
+
+class Pushes(NamedTuple):
+    """Logged pushes.
+
+    Push p is of the structure with source nodes begins[p] … ends[p]−1, in which the nodes
+    marked[firsts[p]:firsts[p+1]] have the same rows of `gamma`.
+    """
+
+    begins: Array
+    ends: Array
+    firsts: Array
+    marked: Array
+    gamma: Array
 
 
 class Log:
@@ -19,6 +35,13 @@ class Log:
         self._spans = [np.zeros(64, dtype=np.int64) for _ in range(3)]
         self._marked = np.zeros(64, dtype=np.int64)
         self._gamma = np.zeros((64, label_count))
+
+    @classmethod
+    def of(cls, problem: Problem, alpha: Array) -> Log:
+        """Return a log with a push of every source structure with coefficients α (N, L)."""
+        at, log = np.flatnonzero(alpha.any(axis=1)), cls(problem.label_count)
+        log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
+        return log
 
     def copy(self) -> Log:
         """Return a copy that can grow: it shares arrays, but has no spare capacity in them."""

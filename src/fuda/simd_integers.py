@@ -11,8 +11,8 @@ a few labels. *Lanes* are sixteen numbers of such a row in registers:
     larger(x, y)            max(x, y)
     without(x, y)           the bits of x that are not in y
 
-Arrays are those of `table`; indices are not checked. Sums that do not fit wrap around. All but
-`table` work inside compiled code only.
+Arrays are those of `zeros`; indices are not checked. Sums that do not fit wrap around. All but
+`zeros` work inside compiled code only.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _INT = ir.IntType(32)
 _VECTOR = ir.VectorType(_INT, WIDTH)
 
 
-def table(rows: int, columns: int) -> np.ndarray:
+def zeros(rows: int, columns: int) -> np.ndarray:
     """Return zeros for lanes: as many columns as they fill, sixteen to a line of the cache.
 
-    >>> table(3, 9).shape
+    >>> zeros(3, 9).shape
     (3, 16)
     """
     width = -(-columns // WIDTH) * WIDTH

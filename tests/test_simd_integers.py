@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda.compiled import compiled
-from fuda.integer_lanes import WIDTH, larger, load, minus, plus, spread, store, table, without
+from fuda.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
 
 NUMBERS = st.integers(-(2**31), 2**31 - 1)
 
@@ -24,7 +24,7 @@ def _compute(operands, row, column, number, results):
 
 @given(st.data(), st.integers(1, 3 * WIDTH), NUMBERS)
 def test_lanes_compute_what_numpy_does(data, columns, number):
-    operands, results = table(3, columns), table(5, columns)
+    operands, results = zeros(3, columns), zeros(5, columns)
     operands[:] = np.array(
         data.draw(st.lists(NUMBERS, min_size=operands.size, max_size=operands.size))
     ).reshape(operands.shape)
@@ -37,9 +37,9 @@ def test_lanes_compute_what_numpy_does(data, columns, number):
 
 @given(st.integers(1, 5), st.integers(1, 100))
 def test_rows_of_lanes_begin_with_lines_of_the_cache(rows, columns):
-    zeros = table(rows, columns)
-    assert zeros.shape == (rows, -(-columns // WIDTH) * WIDTH)
-    assert zeros.flags.c_contiguous
-    assert zeros.dtype == np.int32
-    assert not zeros.any()
-    assert zeros.ctypes.data % 64 == 0
+    lanes = zeros(rows, columns)
+    assert lanes.shape == (rows, -(-columns // WIDTH) * WIDTH)
+    assert lanes.flags.c_contiguous
+    assert lanes.dtype == np.int32
+    assert not lanes.any()
+    assert lanes.ctypes.data % 64 == 0
