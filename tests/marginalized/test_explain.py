@@ -136,7 +136,8 @@ def test_models_with_arrays_as_prior_take_one_for_x() -> None:
     model = MarginalizedPerceptron(features="word", prior=[np.full((len(x), 3), 1 / 3) for x in X]).fit(X, Y)
     prior = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
     explanation = model.explain(["a", "b"], 1, prior=prior)
-    assert explanation.chosen.score == pytest.approx(model.decision_scores([["a", "b"]], [prior])[0][1].max())
+    scores = model.decision_scores([["a", "b"]], prior=[prior])[0]
+    assert explanation.chosen.score == pytest.approx(scores[1].max())
     with pytest.raises(DataError, match="fitted with priors given as arrays"):
         model.explain(["a", "b"], 1)
 

@@ -117,7 +117,7 @@ def test_primal_and_dual_perceptron_make_the_same_mistakes(structures, seed, ave
         )
         assert primal.mistakes_ == dual.mistakes_
         assert primal.support_ == dual.support_
-        both = (model.decision_scores(structures, priors) for model in (primal, dual))
+        both = (model.decision_scores(structures, prior=priors) for model in (primal, dual))
         for ours, theirs in zip(*both, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
         assert primal.predict(structures, priors).tolist() == dual.predict(structures, priors).tolist()
