@@ -120,7 +120,10 @@ def test_primal_and_dual_perceptron_make_the_same_mistakes(structures, seed, ave
         both = (model.decision_scores(structures, prior=priors) for model in (primal, dual))
         for ours, theirs in zip(*both, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
-        assert primal.predict(structures, priors).tolist() == dual.predict(structures, priors).tolist()
+        assert (
+            primal.predict(structures, prior=priors).tolist()
+            == dual.predict(structures, prior=priors).tolist()
+        )
 
 
 def test_features_beyond_the_vocabulary_say_nothing() -> None:
