@@ -33,7 +33,7 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import check_parts, usual_parts
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
-from fuda.marginalized.support import Support, SupportPosition, supports
+from fuda.marginalized.support import Support, SupportPosition, members_among, supports
 from fuda.models import priors
 from fuda.models.base import Labeler
 from fuda.models.explained.marginalized import marginalized_decision
@@ -378,7 +378,15 @@ class MarginalizedLabeler(MarginalizedPredictions):
         """The scores and priors that decide about all nodes; `prior` is theirs or None."""
         prior = prior if isinstance(prior, Prior) else self._prior_of(encoded.corpus, prior)
         scores = self._scores_by(self._support, encoded, prior, margins=margins)
-        return self._evidence_with_memory(encoded, prior, scores)
+        evidence = self._evidence_with_memory(encoded, prior, scores)
+        if margins is None or not self._memory:
+            return evidence
+        members = members_among(self._memory, encoded.corpus)
+        if len(members):  # their corrections hold by exact scores
+            nodes = encoded.corpus.nodes_of(members)
+            exact = self._scores_by(self._support, encoded.take(members), prior.take(nodes))
+            evidence.scores[nodes] = exact.doubles()
+        return evidence
 
     def _evidence_with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
         """The same from the scores of the support, with the memory of corrections."""

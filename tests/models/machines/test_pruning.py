@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,19 @@ def test_new_labels_are_never_clear(shared, data, model):
     others = [model.classes_.tolist().index(label) for label in classes]
     np.testing.assert_array_equal(model.margins_[:, others], before)
     assert model.predict(X)[0][0] == "A new one"
+
+
+@pytest.mark.parametrize("decode", ["posterior", "viterbi"])
+def test_corrections_of_clear_cases_hold(shared, monkeypatch, data, decode):
+    (X, y), held_out = data
+    monkeypatch.setattr(pruning, "SHARES", ())
+    model = MarginalizedPerceptron(features="spelling", mixing=3.0, epochs=3, orders=2, decode=decode)
+    model.fit(X[:40], y[:40]).prune(*held_out, loss=0.05)
+    model.margins_ = np.zeros_like(model.margins_)
+    labels = model.classes_.tolist()
+    for x, right in zip(X[40:60], y[40:60], strict=True):
+        wrong = [labels[labels.index(right[0]) - 1], *right[1:]]
+        assert copy(model).partial_fit([x], [wrong]).predict([x])[0] == wrong
 
 
 def test_margins_leave_a_share_of_errors():
