@@ -112,6 +112,17 @@ def test_corrections_of_clear_cases_hold(shared, monkeypatch, data, decode):
         assert copy(model).partial_fit([x], [wrong]).predict([x])[0] == wrong
 
 
+def test_coefficients_that_were_all_taken_back_count_nothing(shared, data, model):
+    X, y = data[1]
+    model.prune(X, y, loss=0.5)
+    assert model.margins_ is not None
+    structures = model.support_structures_
+    model._relabel(structures, [["not learned"] * len(x) for x in structures])
+    assert not model.support_
+    assert not np.concatenate(model.decision_scores(X[:2])).any()
+    assert [*map(len, model.predict(X[:2]))] == [*map(len, X[:2])]
+
+
 def test_margins_leave_a_share_of_errors():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 3000)

@@ -125,7 +125,8 @@ class WindowSupport:
         self_values[side.twins[side.twins >= 0]] = mass * problem.self_values[side.twins >= 0]
         gamma = problem.gamma(alpha[nodes], nodes) / mass
         self.positions = Positions(codes, twins, self_values, gamma, *_index(twins, len(self_values)))
-        self.stages = [_merged(self.positions, reach, self._count) for reach in REACHES]
+        reaches = REACHES if len(nodes) else ()  # all coefficients are 0 where corrections took them back
+        self.stages = [_merged(self.positions, reach, self._count) for reach in reaches]
 
     def suits(self, problem: Problem, alpha: Array) -> bool:
         """Return whether this is also the support of another problem."""
