@@ -9,6 +9,7 @@ by subclasses.
 from __future__ import annotations
 
 from copy import copy
+from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from fuda.marginalized.calibration import Evidence
 from fuda.marginalized.engines import check_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.engines.cluster import on_cluster
+from fuda.marginalized.engines.cpu.windows import has_windows
 from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import check_parts, usual_parts
@@ -419,10 +421,25 @@ class MarginalizedLabeler(MarginalizedPredictions):
     ) -> Numbers:
         """S (N, L) of all nodes, by parts of the support or of the memory with its settings."""
         scores = Numbers(np.zeros(prior.nodes.shape))
-        for support in parts:
-            engine = self._support_engine(support, encoded, prior, settings)
+        engines = [self._support_engine(support, encoded, prior, settings) for support in parts]
+        if margins is not None and any(has_windows(engine.problem) for engine in engines):
+            # What is approximated depends on the whole support, and on how often each type occurs.
+            whole = self._cached_for(parts, lambda: self._as_loaded(parts))
+            if whole is not parts:
+                parts, engines = whole, [self._support_engine(whole[0], encoded, prior, settings)]
+        for support, engine in zip(parts, engines, strict=True):
             scores = scores + engine.scores(support.alpha, margins)
         return checked_scores(self, scores, encoded.corpus)
+
+    def _as_loaded(self, parts: list[Support]) -> list[Support]:
+        """A support as it is after `load`: one part, in which equal observations are one type."""
+        corpora = [support.examples.encoded.corpus for support in parts]
+        keys = list(corpora[0].keys())
+        if len(parts) == 1 and len(set(keys)) == len(keys):
+            return parts
+        encoded = self.encoder_.encode([x for corpus in corpora for x in corpus.structures])
+        prior = reduce(Prior.followed_by, (support.examples.prior for support in parts))
+        return [Support(Examples.of(encoded, prior), np.concatenate([support.alpha for support in parts]))]
 
     def _arrays(self) -> dict[str, Array]:
         return marginalized_file.arrays_of(self)

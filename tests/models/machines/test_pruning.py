@@ -10,7 +10,7 @@ import pytest
 
 import fuda
 from fuda import DataError, MarginalizedPerceptron
-from fuda.marginalized import codes, problem
+from fuda.marginalized import codes, problem, support
 from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, leads
 from fuda.models.machines import pruning
 from fuda.selection.goals import goal_for
@@ -110,6 +110,19 @@ def test_corrections_of_clear_cases_hold(shared, monkeypatch, data, decode):
     for x, right in zip(X[40:60], y[40:60], strict=True):
         wrong = [labels[labels.index(right[0]) - 1], *right[1:]]
         assert copy(model).partial_fit([x], [wrong]).predict([x])[0] == wrong
+
+
+@pytest.mark.parametrize("recent", [0, 1000])
+def test_what_is_learned_later_is_approximated_as_after_load(shared, monkeypatch, tmp_path, data, recent):
+    (X, y), held_out = data
+    monkeypatch.setattr(support, "_RECENT", recent)
+    model = MarginalizedPerceptron(features="spelling", mixing=3.0, epochs=3, orders=2)
+    model.fit(X[:30], y[:30]).prune(*held_out, loss=0.05)
+    model.partial_fit(X[30:40], y[30:40])
+    model.save(tmp_path / "m.fuda")
+    again = fuda.load(tmp_path / "m.fuda")
+    assert model.predict(X[30:]).tolist() == again.predict(X[30:]).tolist()
+    assert model.predict(held_out[0]).tolist() == again.predict(held_out[0]).tolist()
 
 
 def test_coefficients_that_were_all_taken_back_count_nothing(shared, data, model):
