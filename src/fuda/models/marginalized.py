@@ -432,10 +432,10 @@ class MarginalizedLabeler(MarginalizedPredictions):
         return checked_scores(self, scores, encoded.corpus)
 
     def _as_loaded(self, parts: list[Support]) -> list[Support]:
-        """A support as it is after `load`: one part, in which equal observations are one type."""
+        """A support as after `load`: one part, each type in it, equal observations one type."""
         corpora = [support.examples.encoded.corpus for support in parts]
         keys = list(corpora[0].keys())
-        if len(parts) == 1 and len(set(keys)) == len(keys):
+        if len(parts) == 1 and len(set(keys)) == len(keys) == len(np.unique(corpora[0].types)):
             return parts
         encoded = self.encoder_.encode([x for corpus in corpora for x in corpus.structures])
         prior = reduce(Prior.followed_by, (support.examples.prior for support in parts))

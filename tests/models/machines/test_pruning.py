@@ -125,6 +125,21 @@ def test_what_is_learned_later_is_approximated_as_after_load(shared, monkeypatch
     assert model.predict(held_out[0]).tolist() == again.predict(held_out[0]).tolist()
 
 
+def test_tables_are_as_large_as_after_load(shared, monkeypatch, tmp_path, data, model):
+    """Whether scores are approximated depends on the number of types."""
+    X, y = data[1]
+    model.prune(X, y, loss=0.5)
+    model._relabel(X_of := model.support_structures_[10:], [["not learned"] * len(x) for x in X_of])
+    model._support = [new for part in model._support for new in support.supports(part.examples, part.alpha)]
+    model.save(tmp_path / "m.fuda")
+    again = fuda.load(tmp_path / "m.fuda")
+    sizes = [len(labeler._support[0].examples.points) for labeler in (model, again)]
+    targets = len({word for x in X for word in x})
+    monkeypatch.setattr(codes, "_SMALL_TABLE", sum(sizes) // 2 * targets)
+    assert sizes[0] > sizes[1]
+    assert model.predict(X).tolist() == again.predict(X).tolist()
+
+
 def test_coefficients_that_were_all_taken_back_count_nothing(shared, data, model):
     X, y = data[1]
     model.prune(X, y, loss=0.5)
