@@ -71,6 +71,15 @@ def test_a_matrix_of_low_rank_ends_it_early(rank):
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(len(values)), atol=1e-4)
 
 
+@pytest.mark.parametrize("unit", [2.0**-200, 2.0**200])
+def test_eigenvalues_may_be_beyond_single_precision(unit):
+    matrix = np.diag([1.0, 9.0, 4.0])
+    values, vectors = leading(lambda v: matrix @ v, np.ones(3), steps=3, count=2)
+    scaled_values, same_vectors = leading(lambda v: unit * matrix @ v, np.ones(3), steps=3, count=2)
+    assert scaled_values.tolist() == (unit * values).tolist()
+    assert same_vectors.tolist() == vectors.tolist()
+
+
 def test_curvatures_become_level():
     """The Hessian by u has none of the large eigenvalues; steps and gradients fit together."""
     matrix, scale = hessian(4), scales()

@@ -363,3 +363,20 @@ def test_curvature_is_the_hessian_diagonal_of_alike_labels():
 def test_names():
     with pytest.raises(DataError, match="loss='hinge': choose sequential, pointwise or markov"):
         Loss.by_name("hinge", 1.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_gradients_of_parts_add_up_exactly_where_distant_labels_depend_on_each_other(loss):
+    """One node of each chain counts, and all others have as large a gradient."""
+    encoded = WindowEncoder(lambda word: [word], 0).fit([Sequence(["a"] * n) for n in range(100, 130)])
+    labels = np.zeros(encoded.corpus.size)
+    weights = np.full(len(labels), 1e-9)
+    weights[encoded.corpus.offsets[:-1]] = np.random.RandomState(0).rand(30)
+    whole = TrainingLoss(encoded, labels, 2, loss, position_weight=weights, n_jobs=1)
+    vector = np.array([0.0, 1e-3, 12.0, 0.0, 0.0, 12.0])
+    total = np.zeros(len(vector))
+    for i in reversed(range(30)):
+        nodes = slice(*encoded.corpus.offsets[i : i + 2])
+        arguments = encoded.take(np.array([i])), labels[nodes], 2, loss, None, weights[nodes]
+        total += TrainingLoss(*arguments, 1, whole.rounder)(vector)[1]
+    assert whole(vector)[1].tolist() == total.tolist()

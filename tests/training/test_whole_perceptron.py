@@ -114,3 +114,9 @@ def test_models_do_not_depend_on_the_loop(monkeypatch, average):
     assert whole.mistakes_ == doubles.mistakes_
     assert whole.weights_.tolist() == doubles.weights_.tolist()
     assert whole.transitions_.tolist() == doubles.transitions_.tolist()
+
+
+def test_without_the_compiler_doubles_do(monkeypatch):
+    monkeypatch.setattr(whole_perceptron.config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(whole_perceptron, "_whole_pass", None)
+    assert HMPerceptron().fit([["a", "b"]], [["0", "1"]]).mistakes_[0].nodes

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuda.data.corpus import Corpus
 from fuda.data.structures import Structure
 from fuda.marginalized.engines import Engine, make_engine
 from fuda.marginalized.problem import Examples, Settings, Sources
@@ -67,6 +69,18 @@ def supports(examples: Examples, alpha: Array) -> list[Support]:
     members = members_of(examples, alpha)
     nodes = examples.encoded.corpus.nodes_of(members)
     return [Support(examples.take(members), alpha[nodes])] if len(members) else []
+
+
+def members_among(parts: list[Support], corpus: Corpus) -> Array:
+    """Return the sequences of a corpus that are among those of a support, by index."""
+    known = {key for part in parts for key in _keys(part.examples.encoded.corpus)}
+    return np.flatnonzero([key in known for key in _keys(corpus)])
+
+
+def _keys(corpus: Corpus) -> Iterator[tuple[Hashable, ...]]:
+    """The observations of each structure."""
+    keys = list(corpus.keys())
+    return (tuple(keys[k] for k in types.tolist()) for types in corpus.split(corpus.types))
 
 
 def merged(parts: list[Support]) -> list[Support]:

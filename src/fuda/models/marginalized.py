@@ -9,6 +9,7 @@ by subclasses.
 from __future__ import annotations
 
 from copy import copy
+from functools import reduce
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import check_parts, usual_parts
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
-from fuda.marginalized.support import Support, SupportPosition, supports
+from fuda.marginalized.support import Support, SupportPosition, members_among, supports
 from fuda.models import priors
 from fuda.models.base import Labeler
 from fuda.models.explained.marginalized import marginalized_decision
@@ -374,7 +375,15 @@ class MarginalizedLabeler(MarginalizedPredictions):
         """The scores and priors that decide about all nodes; `prior` is theirs or None."""
         prior = prior if isinstance(prior, Prior) else self._prior_of(encoded.corpus, prior)
         scores = self._scores_by(self._support, encoded, prior, margins=margins)
-        return self._inputs_with_memory(encoded, prior, scores)
+        inputs = self._inputs_with_memory(encoded, prior, scores)
+        if margins is None or not self._memory:
+            return inputs
+        members = members_among(self._memory, encoded.corpus)
+        if len(members):  # their corrections hold by exact scores
+            nodes = encoded.corpus.nodes_of(members)
+            exact = self._scores_by(self._support, encoded.take(members), prior.take(nodes))
+            inputs.scores[nodes] = exact.doubles()
+        return inputs
 
     def _inputs_with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> DecisionInputs:
         """The same from the scores of the support, with the memory of corrections."""
@@ -408,10 +417,25 @@ class MarginalizedLabeler(MarginalizedPredictions):
     ) -> Numbers:
         """S (N, L) of all nodes, by parts of the support or of the memory with its settings."""
         scores = Numbers(np.zeros(prior.nodes.shape))
-        for support in parts:
-            engine = self._support_engine(support, encoded, prior, settings)
+        engines = [self._support_engine(support, encoded, prior, settings) for support in parts]
+        if margins is not None and any(engine.can_prune() for engine in engines):
+            # What is approximated depends on the whole support, and on how often each type occurs.
+            whole = self._cached_for(parts, lambda: self._as_loaded(parts))
+            if whole is not parts:
+                parts, engines = whole, [self._support_engine(whole[0], encoded, prior, settings)]
+        for support, engine in zip(parts, engines, strict=True):
             scores = scores + engine.scores(support.alpha, margins)
         return checked_scores(self, scores, encoded.corpus)
+
+    def _as_loaded(self, parts: list[Support]) -> list[Support]:
+        """A support as after `load`: one part, each type in it, equal observations one type."""
+        corpora = [support.examples.encoded.corpus for support in parts]
+        keys = list(corpora[0].keys())
+        if len(parts) == 1 and len(set(keys)) == len(keys) == len(np.unique(corpora[0].types)):
+            return parts
+        encoded = self.encoder_.encode([x for corpus in corpora for x in corpus.structures])
+        prior = reduce(Prior.followed_by, (support.examples.prior for support in parts))
+        return [Support(Examples.of(encoded, prior), np.concatenate([support.alpha for support in parts]))]
 
     def _arrays(self) -> dict[str, Array]:
         return marginalized_file.arrays_of(self)

@@ -12,6 +12,7 @@ Hessian alone. They need not be exact: P is only a change of coordinates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -71,11 +72,14 @@ def leading(product: Callable[[Array], Array], start: Array, steps: int, count: 
     steps = min(steps, len(start))
     basis = np.zeros((steps, len(start)), dtype=np.float32)
     diagonal, beside = np.zeros(steps), np.zeros(steps)
-    size, done = float(np.linalg.norm(start)), 0
+    size, done, unit = float(np.linalg.norm(start)), 0, 1.0
     vector = np.array(start, dtype=np.float64)
     while done < steps and size > 1e-6 * max(np.abs(diagonal).max(), 1e-290):
         basis[done] = vector / size
-        vector = product(basis[done]).astype(np.float32)
+        vector = product(basis[done])
+        if not done:  # in units of a power of 2, no square overflows
+            unit = 2.0 ** math.frexp(float(np.linalg.norm(vector)))[1]
+        vector = (vector / unit).astype(np.float32)
         diagonal[done] = vector @ basis[done]
         for _ in range(2):  # once leaves rounding errors that grow from step to step
             vector -= (basis[: done + 1] @ vector) @ basis[: done + 1]
@@ -85,7 +89,7 @@ def leading(product: Callable[[Array], Array], start: Array, steps: int, count: 
         return np.empty(0), basis[:0]
     inner = np.diag(diagonal[:done]) + np.diag(beside[: done - 1], 1) + np.diag(beside[: done - 1], -1)
     values, rotations = np.linalg.eigh(inner)
-    return values[::-1][:count], rotations.T[::-1][:count] @ basis[:done]
+    return unit * values[::-1][:count], rotations.T[::-1][:count] @ basis[:done]
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})

@@ -277,11 +277,13 @@ def weights_of(
 def rounder_of(corpus: Corpus, loss: Loss, sample_weight: Array, node_weight: Array) -> float:
     """Return what rounds the terms of gradients.
 
-    A node has up to ω times the weight of its structure, and about w_t times that, which its
-    neighbours share: four times as much is enough for their sums too.
+    A node has up to ω times the weight of its structure, and up to Σ w_t of all of its nodes times
+    that, where labels far apart depend on each other.
     """
-    by_node = np.repeat(sample_weight, np.diff(corpus.offsets))
-    return rounder(total(by_node * (loss.omega + 4.0 * node_weight if loss.pointwise else loss.omega)))
+    by_structure = np.full(len(corpus), loss.omega)
+    if loss.pointwise:
+        by_structure += np.add.reduceat(node_weight, corpus.offsets[:-1])
+    return rounder(total(sample_weight * np.diff(corpus.offsets) * by_structure))
 
 
 def curvature_at_zero(encoded: Encoded, weights: Weights, loss: Loss, sample_weight: Array) -> Array:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
+from numba import config
 
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
@@ -240,7 +241,8 @@ class WholePrimal(Primal):
     def __init__(self, encoded: Encoded, examples: TrainingExamples, state: State) -> None:
         super().__init__(encoded, examples, state)
         self._whole: _Whole | None = None
-        self._can_be_whole = examples.order == 1 and bool((self.features.values == 1).all())
+        is_plain = examples.order == 1 and bool((self.features.values == 1).all())
+        self._can_be_whole = is_plain and not config.__dict__["DISABLE_JIT"]  # lanes need the compiler
         if self._can_be_whole:
             self._lists = _Lists.of(self.features)
             self._limit = _limit(self._lists, examples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import fuda
 from fuda import DataError, MarginalizedPerceptron
-from fuda.marginalized import kernel_classes, problem
+from fuda.marginalized import kernel_classes, problem, support
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.pruning_stages import NEVER, REACHES, leads
 from fuda.models.machines import pruning
@@ -97,6 +98,58 @@ def test_new_labels_are_never_clear(shared, data, model):
     others = [model.classes_.tolist().index(label) for label in classes]
     np.testing.assert_array_equal(model.margins_[:, others], before)
     assert model.predict(X)[0][0] == "A new one"
+
+
+@pytest.mark.parametrize("decode", ["posterior", "viterbi"])
+def test_corrections_of_clear_cases_hold(shared, monkeypatch, data, decode):
+    (X, y), held_out = data
+    monkeypatch.setattr(pruning, "SHARES", ())
+    model = MarginalizedPerceptron(features="spelling", mixing=3.0, epochs=3, orders=2, decode=decode)
+    model.fit(X[:40], y[:40]).prune(*held_out, loss=0.05)
+    model.margins_ = np.zeros_like(model.margins_)
+    labels = model.classes_.tolist()
+    for x, right in zip(X[40:60], y[40:60], strict=True):
+        wrong = [labels[labels.index(right[0]) - 1], *right[1:]]
+        assert copy(model).partial_fit([x], [wrong]).predict([x])[0] == wrong
+
+
+@pytest.mark.parametrize("recent", [0, 1000])
+def test_what_is_learned_later_is_approximated_as_after_load(shared, monkeypatch, tmp_path, data, recent):
+    (X, y), held_out = data
+    monkeypatch.setattr(support, "_RECENT", recent)
+    model = MarginalizedPerceptron(features="spelling", mixing=3.0, epochs=3, orders=2)
+    model.fit(X[:30], y[:30]).prune(*held_out, loss=0.05)
+    model.partial_fit(X[30:40], y[30:40])
+    model.save(tmp_path / "m.fuda")
+    again = fuda.load(tmp_path / "m.fuda")
+    assert model.predict(X[30:]).tolist() == again.predict(X[30:]).tolist()
+    assert model.predict(held_out[0]).tolist() == again.predict(held_out[0]).tolist()
+
+
+def test_tables_are_as_large_as_after_load(shared, monkeypatch, tmp_path, data, model):
+    """Whether scores are approximated depends on the number of types."""
+    X, y = data[1]
+    model.prune(X, y, loss=0.5)
+    model._relabel(X_of := model.support_structures_[10:], [["not learned"] * len(x) for x in X_of])
+    model._support = [new for part in model._support for new in support.supports(part.examples, part.alpha)]
+    model.save(tmp_path / "m.fuda")
+    again = fuda.load(tmp_path / "m.fuda")
+    sizes = [len(labeler._support[0].examples.points) for labeler in (model, again)]
+    targets = len({word for x in X for word in x})
+    monkeypatch.setattr(kernel_classes, "_SMALL_TABLE", sum(sizes) // 2 * targets)
+    assert sizes[0] > sizes[1]
+    assert model.predict(X).tolist() == again.predict(X).tolist()
+
+
+def test_coefficients_that_were_all_taken_back_count_nothing(shared, data, model):
+    X, y = data[1]
+    model.prune(X, y, loss=0.5)
+    assert model.margins_ is not None
+    structures = model.support_structures_
+    model._relabel(structures, [["not learned"] * len(x) for x in structures])
+    assert not model.support_
+    assert not np.concatenate(model.decision_scores(X[:2])).any()
+    assert [*map(len, model.predict(X[:2]))] == [*map(len, X[:2])]
 
 
 def test_margins_leave_a_share_of_errors():

@@ -124,7 +124,8 @@ class WindowSupport:
         self_values[side.ids[side.ids >= 0]] = mass * problem.self_values[side.ids >= 0]
         gamma = problem.gamma(alpha[nodes], nodes) / mass
         self.positions = WindowPositions(classes, ids, self_values, gamma, *_index(ids, len(self_values)))
-        self.stages = [_merged(self.positions, reach, self._count) for reach in REACHES]
+        reaches = REACHES if len(nodes) else ()  # all coefficients are 0 where corrections took them back
+        self.stages = [_merged(self.positions, reach, self._count) for reach in reaches]
 
     def suits(self, problem: Problem, alpha: Array) -> bool:
         """Return whether this is also the support of another problem."""
