@@ -23,7 +23,7 @@ from common import load, word_features
 from fuda import CRF, Sequence
 from fuda.inference.simd_doubles import LANES, multiply
 from fuda.optimize.vectors import VectorArithmetic
-from fuda.parallel import run, usable_cores
+from fuda.runtime.parallel import run, usable_cores
 
 _MEMORY_VECTORS, _OTHER_VECTORS = 10, 10
 

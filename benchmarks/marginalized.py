@@ -30,7 +30,7 @@ from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.metrics import entity_scores, label_scores
-from fuda.parallel import run, usable_cores
+from fuda.runtime.parallel import run, usable_cores
 
 _STEPS = 200_000
 _BLOCK = 1024

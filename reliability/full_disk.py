@@ -27,8 +27,8 @@ from functools import partial
 from pathlib import Path
 
 from fuda import DataError
-from fuda.compiled import _Cache, compiled
 from fuda.page.store import Step, Store
+from fuda.runtime.compiled import _Cache, compiled
 from reliability.operations import TEXT, Error, Operation, Operations, empty, groups, make_store
 from reliability.running import Findings, options, run_units, summary
 

@@ -32,8 +32,8 @@ from sklearn.exceptions import NotFittedError
 import fuda
 from fuda.cli import main as command
 from fuda.cli.signals import Signals
-from fuda.interrupts import _ignore_signals, end_process
 from fuda.registry import MODELS
+from fuda.runtime.interrupts import _ignore_signals, end_process
 from reliability.running import Findings, run
 from reliability.trainings import LEARNERS, data_for, sentences
 

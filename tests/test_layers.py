@@ -15,12 +15,9 @@ import fuda
 
 ROOT = Path(fuda.__file__).parent
 LAYERS = [
-    ["errors", "interrupts", "light_estimators", "registry"],
-    [
-        *("cluster", "compiled", "estimators", "files", "simd_integers", "parallel", "progress"),
-        *("randomness", "schemes"),
-    ],
-    ["checks", "hash_tables"],
+    ["errors", "registry"],
+    ["runtime"],
+    ["checks", "files", "progress", "schemes"],
     ["features"],
     ["data"],
     ["render", "vectors"],

@@ -1,6 +1,6 @@
 """The command ``fuda`` in a process of its own: the script, and ``python -m fuda``."""
 
-from fuda.interrupts import end_on_signals
+from fuda.runtime.interrupts import end_on_signals
 
 
 def main() -> None:

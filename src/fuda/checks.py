@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fuda.errors import DataError, short
-from fuda.parallel import thread_count
+from fuda.runtime.parallel import thread_count
 
 # The largest parameter or feature value: squares and sums of larger ones lose all digits.
 LARGEST = 1e12
@@ -109,7 +109,7 @@ def check_threads(model: Any) -> None:
 def check_randomness(model: Any) -> None:
     """Check the parameter `random_state`, as scikit-learn defines it."""
     # Slow to import, and readers of files check options too.
-    from fuda.estimators import check_random_state
+    from fuda.runtime.estimators import check_random_state
 
     try:
         check_random_state(model.random_state)

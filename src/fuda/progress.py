@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol
 
-from fuda.interrupts import check_end
+from fuda.runtime.interrupts import check_end
 
 __all__ = ["Iteration"]
 

@@ -48,7 +48,7 @@ def test_files_are_labelled_as_without_a_cluster(run, files, cluster, tmp_path):
 
 
 def test_a_worker_killed_while_files_are_labelled(run, files, cluster, monkeypatch):
-    here, count, shared = tagged(run, files), [], fuda.cluster.Shared.submit
+    here, count, shared = tagged(run, files), [], fuda.runtime.cluster.Shared.submit
 
     def submit(self, *arguments):
         count.append(None)
@@ -56,7 +56,7 @@ def test_a_worker_killed_while_files_are_labelled(run, files, cluster, monkeypat
             os.kill(min(self.client.run(os.getpid).values()), signal.SIGKILL)
         return shared(self, *arguments)
 
-    monkeypatch.setattr(fuda.cluster.Shared, "submit", submit)
+    monkeypatch.setattr(fuda.runtime.cluster.Shared, "submit", submit)
     assert tagged(run, files, "--cluster", cluster.scheduler_address) == here
     assert len(count) > 2
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from fuda.cli.train import make_learner
 from fuda.cli.values import LEARNERS, parameter
-from fuda.compiled import _announce
+from fuda.runtime.compiled import _announce
 
 module = import_module("fuda.cli.warmup")  # the package has the command by this name
 

@@ -112,7 +112,11 @@ def steps():
     modules = {name: m for name, m in sys.modules.items() if name.split(".")[0] == "fuda"}
     # Functions are compiled on their first call only, and calls would have other
     # numbers after that.
-    modules = {name: m for name, m in modules.items() if name not in ("fuda.interrupts", "fuda.compiled")}
+    modules = {
+        name: m
+        for name, m in modules.items()
+        if name not in ("fuda.runtime.interrupts", "fuda.runtime.compiled")
+    }
 
     def is_own(name, value):
         names.add(name)

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from fuda.errors import DataError
-from fuda.interrupts import check_end
+from fuda.runtime.interrupts import check_end
 from fuda.selection.side_by_side import side_by_side
 
 
@@ -59,6 +59,6 @@ def test_without_threads_tasks_run_in_this_one(monkeypatch):
     def no_more(task):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("fuda.parallel.submit", no_more)
+    monkeypatch.setattr("fuda.runtime.parallel.submit", no_more)
     results = dict(side_by_side([(k, threading.get_ident) for k in range(3)], 2))
     assert set(results.values()) == {threading.get_ident()}

@@ -84,7 +84,7 @@ def test_all_of_them_label_without_scikit_learn():
     """As in `fuda tag`; with the estimators of a process that only applies models."""
     code = f"""
 import sys, fuda
-from fuda import light_estimators
+from fuda.runtime import light_estimators
 light_estimators.in_use = True
 def chain(shape, words):
     if shape == "tree":

@@ -17,8 +17,8 @@ from sklearn.base import clone
 
 import fuda
 from fuda import CRF, DataError, Sequence
-from fuda.cluster import Residents
 from fuda.data.window_encoding import WindowEncoder
+from fuda.runtime.cluster import Residents
 from fuda.training.crf_loss import Loss, TrainingLoss
 from fuda.training.crf_parts import CorpusPart, _cut, _shares
 from usage_cases import usage

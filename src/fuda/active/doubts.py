@@ -21,11 +21,11 @@ from fuda.data.corpus import Corpus
 from fuda.data.labels import flat_labels
 from fuda.data.structures import Structure, as_structures
 from fuda.errors import DataError
-from fuda.interrupts import inner_training
 from fuda.models.choice.candidates import candidates_for
 from fuda.models.crf import CRF
 from fuda.models.markov import MarkovLabeler
 from fuda.render.text import shown
+from fuda.runtime.interrupts import inner_training
 from fuda.schemes import OUTSIDE, SCHEMES, guess_scheme, legal
 from fuda.selection.folds import splits
 

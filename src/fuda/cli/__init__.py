@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from fuda import __version__, light_estimators
+from fuda import __version__
 from fuda.cli import options
 from fuda.cli.compare import compare
 from fuda.cli.convert import convert
@@ -37,6 +37,7 @@ from fuda.cli.tag import tag
 from fuda.cli.train import train
 from fuda.cli.warmup import warmup
 from fuda.errors import DataError
+from fuda.runtime import light_estimators
 
 _EXAMPLES = """\b
 Examples:

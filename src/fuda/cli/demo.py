@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from fuda.cli.options import printer
-from fuda.interrupts import inner_training
 from fuda.progress import stage
+from fuda.runtime.interrupts import inner_training
 
 _STATES = {"D": ("uses", "green"), "P": ("wants", "yellow"), "R": ("rejects", "red")}
 _ROLES = {"p": "product", "v": "vendor", "n": "number", "r": "reason"}

@@ -15,7 +15,7 @@ import click
 
 from fuda.cli.options import printer
 from fuda.errors import DataError
-from fuda.interrupts import inner_training
+from fuda.runtime.interrupts import inner_training
 
 Show = Callable[[Any], None]
 

@@ -10,7 +10,7 @@ from threading import Timer
 from types import FrameType
 from typing import Any, Self
 
-from fuda.interrupts import end_process
+from fuda.runtime.interrupts import end_process
 
 _MOMENT = 0.01  # a signal that cannot be raised where it arrives is sent again after so many seconds
 _NOT_IN = ("__del__", "_numba_unpickle", "_raw_object_cache_notify", "_raw_object_cache_getbuffer")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fuda.cli import options
-from fuda.cluster import Shared, connected
 from fuda.errors import DataError, place
 from fuda.progress import stage
+from fuda.runtime.cluster import Shared, connected
 
 if TYPE_CHECKING:
     from fuda.formats import Format, Record

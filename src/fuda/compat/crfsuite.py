@@ -25,10 +25,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.compat.models import check_names, check_size, finite, make_crf, read_model
-from fuda.compiled import compiled
 from fuda.errors import DataError, ModelFileError
 from fuda.files import atomic_file
 from fuda.models.crf import CRF
+from fuda.runtime.compiled import compiled
 
 MAGIC = b"lCRF"
 _HEADER = struct.Struct("<4sI4s9I")

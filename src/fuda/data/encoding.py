@@ -32,13 +32,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.checks import LARGEST
-from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.data.graph import ranges
 from fuda.data.observations import Kind
 from fuda.data.structures import Structure
 from fuda.data.tables import Recoded, Table, TextTable
 from fuda.errors import DataError
+from fuda.runtime.compiled import compiled
 
 
 class Channel(NamedTuple):

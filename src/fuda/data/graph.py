@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from fuda.errors import DataError, place
-from fuda.parallel import Block
+from fuda.runtime.parallel import Block
 
 Array = np.ndarray
 # The arguments of compiled functions over a block: its first structure, offsets, heads, order.

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.errors import DataError
 from fuda.features.sets import JOINT_KEYS as KEYS
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 MOST_WORDS = 6

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.errors import DataError, short
+from fuda.runtime.compiled import compiled
 from fuda.schemes import OUTSIDE, SCHEMES, guess_scheme, legal, scheme_name, split_label
 
 Array = np.ndarray

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 

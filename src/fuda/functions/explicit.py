@@ -21,7 +21,7 @@ from fuda.data.encoding import Encoded
 from fuda.functions.base import NodeMonomials, ScoreArrays, score_nodes, update_nodes
 from fuda.functions.monomials import Monomials, MonomialVectors, coefficients, inner_products
 from fuda.kernels import Kernel
-from fuda.parallel import blocks, run
+from fuda.runtime.parallel import blocks, run
 
 Array = np.ndarray
 _BLOCK_BYTES = 200_000_000  # bytes of the monomials of nodes that are scored together

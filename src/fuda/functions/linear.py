@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.tables import Row, TextTable, stacked_rows
 from fuda.data.window_encoding import TypeTable
 from fuda.functions.windows import add_rows
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 # Bytes of the cached scores of observations: some 100,000 words. It is not a parameter, since

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Channel, Encoded
 from fuda.data.tables import Csr
 from fuda.functions.windows import norms_of, views_of
-from fuda.hash_tables import FREE, slot_of
 from fuda.kernels import Kernel, Polynomial
 from fuda.kernels.points import Numbering
+from fuda.runtime.compiled import compiled
+from fuda.runtime.hash_tables import FREE, slot_of
 
 Array = np.ndarray
 _NO_KEYS = np.empty(0, dtype=np.int64)

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.checks import check_memory
-from fuda.compiled import compiled
 from fuda.data.encoding import Channel, Encoded
 from fuda.errors import DataError
 from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import Numbering, Points, points
-from fuda.parallel import run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import run
 
 Array = np.ndarray
 _ENTRIES = 1 << 19  # the largest number of kernel values in memory per thread

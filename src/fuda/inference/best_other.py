@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest
 from fuda.inference.max_product import pass_up
+from fuda.runtime.compiled import compiled
 
 
 @compiled

@@ -40,11 +40,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array
 from fuda.inference.exact_sums import rounded_number
 from fuda.inference.simd_doubles import LANES, SUMS, add_pairs, multiply, scale, take_pairs
 from fuda.inference.sum_product import TINY
+from fuda.runtime.compiled import compiled
 
 _lock = threading.Lock()
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from fuda.compiled import compiled
+from fuda.runtime.compiled import compiled
 
 Number = TypeVar("Number", float, np.ndarray)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, place
-from fuda.parallel import Block, blocks
+from fuda.runtime.parallel import Block, blocks
 
 # A structure for compiled code: its nodes, parents first; the first node; heads, matrices, stride.
 TreeTask = tuple[Array, int, Array, Array, int]

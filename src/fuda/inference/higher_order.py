@@ -27,12 +27,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.checks import is_whole
-from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, short
 from fuda.inference.graph import ScoredGraph, as_doubles
 from fuda.inference.max_product import maximize
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 
 _LARGEST_GRAMS = 1 << 27  # the largest number of scores of label n-grams, which take a gigabyte
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
 from fuda.inference.graph import ScoredGraph
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 
 
 @compiled

@@ -22,12 +22,12 @@ import operator
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
 from fuda.inference.graph import ScoredGraph, TreeTask
 from fuda.inference.max_product import MaxProduct
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 
 _LARGEST_N = 2**60  # the largest n; sums of such numbers fit into 64 bits
 

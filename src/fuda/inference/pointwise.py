@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest
+from fuda.runtime.compiled import compiled
 
 
 @compiled

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array
 from fuda.inference.segments import FREE, Limits, Scores, after, chunk_scores, expectations, sequence_blocks
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 
 LikelySegment = tuple[int, int, int, float]  # kind, first node, end, probability
 

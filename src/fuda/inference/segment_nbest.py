@@ -14,7 +14,6 @@ import heapq
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array
 from fuda.inference.nbest import _grown, _next
 from fuda.inference.segments import (
@@ -28,7 +27,8 @@ from fuda.inference.segments import (
     chunk_scores,
     sequence_blocks,
 )
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 
 FIRST, LAST, ROLES = 2, 1, 4
 _LARGEST_N = 2**60  # the largest n; sums of such numbers fit into 64 bits

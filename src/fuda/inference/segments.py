@@ -38,11 +38,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array
 from fuda.data.segments import JOINED, NEW
 from fuda.errors import DataError, place
-from fuda.parallel import Block, blocks, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, blocks, run
 
 _NEGLIGIBLE = -45.0
 # Sums of products above it have lost nothing relevant to underflow.

@@ -6,9 +6,9 @@ computed for a chain does not depend on the lane that it is in, nor on its neigh
 
 from __future__ import annotations
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array
 from fuda.inference.exact_sums import rounded_number
+from fuda.runtime.compiled import compiled
 
 LANES = 8
 # Without "reassoc", with which LLVM would vectorise over labels, with strides, and not over lanes.

@@ -29,12 +29,12 @@ import math
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
 from fuda.errors import DataError
 from fuda.inference.exact_sums import rounded_number
 from fuda.inference.graph import ScoredGraph, TreeTask
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 
 TINY = 1e-100
 LOG_TINY = math.log(TINY)

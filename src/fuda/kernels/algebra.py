@@ -43,9 +43,9 @@ import numpy as np
 
 from fuda.checks import LARGEST, SMALLEST, is_flag, is_number
 from fuda.errors import DataError, described, short
-from fuda.estimators import BaseEstimator
 from fuda.kernels.forms import PolynomialForm, Sees
 from fuda.kernels.points import Points
+from fuda.runtime.estimators import BaseEstimator
 
 Array = np.ndarray
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from fuda.checks import is_whole
-from fuda.compiled import compiled
 from fuda.data.tables import Csr, squared_norms
 from fuda.errors import DataError, short
 from fuda.kernels.algebra import Array, Kernel
 from fuda.kernels.forms import PolynomialForm, Sees
 from fuda.kernels.points import ByFeature, Points
 from fuda.kernels.values import check_values
+from fuda.runtime.compiled import compiled
 
 
 class _OfFeatures(Kernel):

@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.data.tables import Csr
 from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import ByFeature, Observed, Points
 from fuda.marginalized.products import Products, fill, products_of
-from fuda.parallel import run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import run
 
 Array = np.ndarray
 

@@ -28,7 +28,6 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Adjacency, Span
 from fuda.data.labels import number_labels
@@ -40,7 +39,8 @@ from fuda.kernels.points import Numbering, points
 from fuda.marginalized.kernel import check_mixing
 from fuda.marginalized.numbers import Cells, empty_cells, normal, number, plus, read, times, write
 from fuda.marginalized.recursions import shapes
-from fuda.parallel import Block, blocks, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, blocks, run
 
 Array = np.ndarray
 LABELLED_MIXING = 1e-75, 1e75  # the smallest and largest c

@@ -22,7 +22,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fuda.compiled import compiled
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 Cells = Any  # an array of doubles, or a pair (mantissas, exponents) of arrays

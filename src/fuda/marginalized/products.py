@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.compiled import compiled
 from fuda.kernels import Kernel, Sees
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 _LARGEST_COUNT = 255  # the largest number of common features that fits into a byte

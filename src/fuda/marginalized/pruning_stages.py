@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array
+from fuda.runtime.compiled import compiled
 
 REACHES = (1, 2, 6)  # the reach of each stage, in nodes
 NEVER = 3.0  # a margin by which no label leads: leads are at most 2

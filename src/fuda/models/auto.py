@@ -18,9 +18,7 @@ from fuda.checks import check_arrays, check_flags, is_number
 from fuda.data.encoding import Encoded
 from fuda.data.labels import NoLabelsError
 from fuda.errors import DataError, short
-from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.explanations.decisions import Decision
-from fuda.interrupts import inner_training, is_inner
 from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
 from fuda.models.choice.candidate_fits import Fits, Output
 from fuda.models.choice.candidates import candidates_for
@@ -30,6 +28,8 @@ from fuda.models.choice.tuning import LARGEST_POWER, Opinions, Tuner
 from fuda.models.explained.combination import combined_decision
 from fuda.models.fitting.one_state import on_snapshot
 from fuda.progress import Callback, Iterations, warn
+from fuda.runtime.estimators import ConvergenceWarning, check_random_state
+from fuda.runtime.interrupts import inner_training, is_inner
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for

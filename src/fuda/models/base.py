@@ -34,11 +34,8 @@ from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
-from fuda.estimators import BaseEstimator, check_is_fitted, clone
 from fuda.features.sets import resolve
-from fuda.interrupts import guard_compiled_code
 from fuda.kernels import as_kernel
-from fuda.light_estimators import as_code
 from fuda.metrics import token_accuracy
 from fuda.models.fitting.defaults import defaults_for, encoder_for
 from fuda.models.fitting.fingerprint import content, digest, parameters
@@ -49,9 +46,12 @@ from fuda.models.fitting.training_data import TrainingData, check_class_weight, 
 from fuda.models.fitting.unlabelled import vectors_for
 from fuda.models.fitting.validation import validation_data
 from fuda.models.labelings import label_numbers
-from fuda.parallel import one_blas_thread
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
+from fuda.runtime.estimators import BaseEstimator, check_is_fitted, clone
+from fuda.runtime.interrupts import guard_compiled_code
+from fuda.runtime.light_estimators import as_code
+from fuda.runtime.parallel import one_blas_thread
 from fuda.storage import models as stored_models
 from fuda.storage.checkpoint import checkpointed
 from fuda.vectors import Vectors

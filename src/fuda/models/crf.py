@@ -25,9 +25,7 @@ from fuda.checks import check_counts, check_flags, check_numbers, is_choice
 from fuda.data.encoding import Encoded
 from fuda.data.labels import flat_labels
 from fuda.errors import DataError, short
-from fuda.estimators import check_is_fitted
 from fuda.functions.linear import LinearFunction
-from fuda.interrupts import inner_training
 from fuda.models.base import Labeler
 from fuda.models.explained import markov as explained_markov
 from fuda.models.explained.named_weights import NamedBy, NamedWeights, carry_over, largest, named_parts
@@ -41,8 +39,10 @@ from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import Function, Minimizer
 from fuda.optimize.vectors import dot
-from fuda.parallel import one_blas_thread
 from fuda.progress import Callback
+from fuda.runtime.estimators import check_is_fitted
+from fuda.runtime.interrupts import inner_training
+from fuda.runtime.parallel import one_blas_thread
 from fuda.training.crf_curvature import curvature, features_per_node, quantized
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 from fuda.training.crf_parts import DistributedLoss, distributed_loss

@@ -25,12 +25,10 @@ import numpy as np
 from fuda.checks import check_choice, check_counts, check_flags, check_memory, check_numbers, is_flag
 from fuda.data.encoding import Encoded
 from fuda.errors import AbsentError, DataError, short
-from fuda.estimators import ConvergenceWarning, check_is_fitted, clone
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
-from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
 from fuda.models.base import Labeler
 from fuda.models.explained import markov as explained_markov
@@ -41,8 +39,10 @@ from fuda.models.fitting.validation import Held, Validation
 from fuda.models.markov import MarkovLabeler
 from fuda.models.teaching.label_growth import added_labels
 from fuda.models.teaching.perceptron import Curvature, curvature_of, grow_labels, learn_more
-from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations, warn
+from fuda.runtime.estimators import ConvergenceWarning, check_is_fitted, clone
+from fuda.runtime.interrupts import inner_training, is_inner
+from fuda.runtime.parallel import one_blas_thread
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.online_updates import UPDATES, OnlineLearner, Update
 from fuda.training.perceptron import Dual, Mistakes, Pass, PerceptronLearner, State, TrainingExamples

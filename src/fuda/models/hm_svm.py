@@ -26,9 +26,7 @@ from fuda.checks import check_counts, check_flags, check_numbers, is_choice
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.estimators import ConvergenceWarning, check_is_fitted
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for, squared_norms
-from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.explained import markov as explained_markov
@@ -39,6 +37,8 @@ from fuda.models.likeliest import ScaledLoss, sampled
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Callback, Iterations, warn
+from fuda.runtime.estimators import ConvergenceWarning, check_is_fitted
+from fuda.runtime.interrupts import is_inner
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine

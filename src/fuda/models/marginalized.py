@@ -19,10 +19,8 @@ from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.estimators import ConvergenceWarning, check_is_fitted
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import Decision, explained
-from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.marginalized import calibration, memory
 from fuda.marginalized.calibration import DecisionInputs
@@ -49,6 +47,8 @@ from fuda.models.machines.predictions import DECODERS, RENAMED, MarginalizedPred
 from fuda.models.machines.pruning import Pruning
 from fuda.models.priors import PriorSource
 from fuda.progress import warn
+from fuda.runtime.estimators import ConvergenceWarning, check_is_fitted
+from fuda.runtime.interrupts import inner_training, is_inner
 from fuda.schemes import scheme_name
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import part

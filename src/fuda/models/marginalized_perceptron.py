@@ -39,8 +39,8 @@ from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.models.teaching.label_growth import added_labels
 from fuda.models.teaching.marginalized_growth import grow_marginalized
-from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations
+from fuda.runtime.parallel import one_blas_thread
 from fuda.storage.checkpoint import Checkpoint
 
 Array = np.ndarray

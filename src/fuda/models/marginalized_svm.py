@@ -25,13 +25,13 @@ import numpy as np
 
 from fuda.checks import check_arrays, check_counts, check_numbers, count_in, split_prefix
 from fuda.errors import DataError, short
-from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.marginalized.engines import Engine, Margins, make_engine
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.progress import Callback, Iterations, warn
-from fuda.randomness import restore_random, stored_random
+from fuda.runtime.estimators import ConvergenceWarning, check_random_state
+from fuda.runtime.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.crammer_singer import duality_gaps
 

@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fuda.checks import check_arrays, check_counts, check_numbers
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
@@ -36,6 +35,7 @@ from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
+from fuda.runtime.compiled import compiled
 from fuda.training.memm_loss import LocalLoss
 
 Array = np.ndarray

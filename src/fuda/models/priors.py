@@ -30,14 +30,14 @@ from fuda.checks import listed
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.estimators import clone
-from fuda.interrupts import inner_training
 from fuda.marginalized.priors import Joint, Prior, given_prior, uniform_prior
 from fuda.models.base import check_without_checkpoint
 from fuda.models.fitting.folds import prior_folds
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.parallel import run, thread_count
+from fuda.runtime.estimators import clone
+from fuda.runtime.interrupts import inner_training
+from fuda.runtime.parallel import run, thread_count
 from fuda.storage.checkpoint import is_checkpointed, part
 
 FORMS = ("marginals", "chain")

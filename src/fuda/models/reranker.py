@@ -37,11 +37,9 @@ from fuda.data.encoding import Encoded
 from fuda.data.graph import ranges
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
-from fuda.estimators import clone
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import Decision, explained
 from fuda.functions import CACHE_BYTES
-from fuda.interrupts import inner_training
 from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.kernel import check_mixing
@@ -56,6 +54,8 @@ from fuda.models.fitting.training_data import TrainingData
 from fuda.models.fitting.validation import Validation
 from fuda.models.reranker_candidates import Candidates, Distinct, distinct
 from fuda.progress import Callback, Iterations
+from fuda.runtime.estimators import clone
+from fuda.runtime.interrupts import inner_training
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint, part
 from fuda.training.ranking import Ranking

@@ -20,7 +20,6 @@ from fuda.data.encoding import Encoded
 from fuda.data.segment_texts import SegmentTexts
 from fuda.data.segments import NAMES, PREFIXES, SegmentLabels, check_scheme, scheme_of, segment_labels
 from fuda.errors import DataError, short
-from fuda.estimators import check_is_fitted
 from fuda.explanations.decisions import Decision
 from fuda.functions.linear import LinearFunction
 from fuda.inference.segment_marginals import likely_segments
@@ -36,6 +35,7 @@ from fuda.optimize import Lbfgs
 from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
+from fuda.runtime.estimators import check_is_fitted
 from fuda.schemes import forbid
 from fuda.training.crf_curvature import features_per_node
 from fuda.training.segment_loss import (

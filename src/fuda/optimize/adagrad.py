@@ -15,7 +15,7 @@ import numpy as np
 from fuda.checks import check_arrays
 from fuda.errors import DataError
 from fuda.optimize.result import Function, Minimizer, Point, Watch
-from fuda.randomness import restore_random, stored_random
+from fuda.runtime.randomness import restore_random, stored_random
 
 
 class AdaGrad(Minimizer):

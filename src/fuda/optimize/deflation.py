@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.checks import check_arrays
-from fuda.compiled import compiled
 from fuda.errors import DataError
 from fuda.optimize.vectors import VectorArithmetic
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 

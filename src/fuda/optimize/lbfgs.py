@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from fuda.checks import check_arrays, check_memory, is_count
-from fuda.compiled import compiled
 from fuda.errors import DataError, short
 from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
 from fuda.optimize.vectors import VectorArithmetic
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 _COLUMNS = 4096

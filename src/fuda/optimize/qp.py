@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 SOLVED, UNBOUNDED, UNFINISHED = 0, 1, 2

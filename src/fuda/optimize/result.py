@@ -11,9 +11,9 @@ import numpy as np
 
 from fuda.checks import check_arrays, count_in
 from fuda.errors import DataError
-from fuda.estimators import ConvergenceWarning
-from fuda.interrupts import is_inner
 from fuda.progress import Iteration, warn
+from fuda.runtime.estimators import ConvergenceWarning
+from fuda.runtime.interrupts import is_inner
 
 # From a point to value and gradient there; the next call may overwrite the gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fuda.compiled import compiled
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 
 Array = np.ndarray
 _CHUNK = 1 << 16

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.reproduce.gene_chain import PLAIN
 from fuda.reproduce.gene_signals import signals
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 LONGEST = 20_000

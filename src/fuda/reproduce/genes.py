@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.parallel import run
 from fuda.reproduce.gene_chain import COUNTED, PLAIN, TIED, Machine, learned, pieces_of
 from fuda.reproduce.gene_segments import Scores, best_exons, log_lengths, segment_scores
 from fuda.reproduce.gene_signals import Counts, Locus, Signals, counts, load, repeated_words
+from fuda.runtime.parallel import run
 
 Array = np.ndarray
 Exons = list[tuple[int, int]]

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fuda.formats.dataset import Dataset
-from fuda.interrupts import inner_training
 from fuda.metrics import Score, entity_scores
 from fuda.reproduce import spanish
+from fuda.runtime.interrupts import inner_training
 
 if TYPE_CHECKING:
     from fuda.models.crf import CRF

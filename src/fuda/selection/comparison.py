@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fuda.errors import DataError, short
-from fuda.estimators import ConvergenceWarning
-from fuda.interrupts import is_inner
 from fuda.progress import bar, warn
+from fuda.runtime.estimators import ConvergenceWarning
+from fuda.runtime.interrupts import is_inner
 from fuda.selection.folds import cut, splits
 from fuda.selection.goals import Figure, Goal, goal_for
 from fuda.selection.significance import randomization_test

@@ -12,9 +12,9 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from fuda import parallel
 from fuda.errors import DataError
-from fuda.interrupts import ended_by
+from fuda.runtime import parallel
+from fuda.runtime.interrupts import ended_by
 
 Key = TypeVar("Key")
 Task = Callable[[], Any]
@@ -85,7 +85,7 @@ def _in_processes(tasks: list[tuple[Key, Task]]) -> Iterator[tuple[Key, Any]]:
 
 
 def _in_threads(tasks: Iterator[tuple[Key, Task]], workers: int) -> Iterator[tuple[Key, Any]]:
-    # As in `fuda.parallel`, there are no locks that a signal could leave locked.
+    # As in `fuda.runtime.parallel`, there are no locks that a signal could leave locked.
     done, running = SimpleQueue[tuple[Key, Any, BaseException | None]](), 0
     over, begun, finished = list[None](), list[None](), list[None]()
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.estimators import clone
-from fuda.interrupts import inner_training
 from fuda.metrics import Report, evaluate
+from fuda.runtime.estimators import clone
+from fuda.runtime.interrupts import inner_training
 from fuda.selection.folds import Split
 from fuda.selection.goals import Figure, figure
 

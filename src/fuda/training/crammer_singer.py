@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 

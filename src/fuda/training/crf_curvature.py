@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.parallel import run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import run
 from fuda.training.crf_loss import TrainingLoss, Weights, score_structures, squared
 
 Array = np.ndarray

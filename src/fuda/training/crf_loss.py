@@ -38,7 +38,7 @@ from fuda.inference.exact_sums import rounded, rounder, total
 from fuda.inference.pointwise import spread_evidence
 from fuda.inference.simd_doubles import LANES
 from fuda.inference.sum_product import TINY
-from fuda.parallel import Block, run, thread_count
+from fuda.runtime.parallel import Block, run, thread_count
 from fuda.training.score_table import ScoreTable
 
 Array = np.ndarray

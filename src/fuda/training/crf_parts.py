@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from fuda.cluster import Residents, connected, worker_threads
-from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Channel, Encoded
 from fuda.data.tables import Table
 from fuda.inference.exact_sums import total
+from fuda.runtime.cluster import Residents, connected, worker_threads
+from fuda.runtime.compiled import compiled
 from fuda.training.crf_curvature import curvature
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, curvature_at_zero, rounder_of, weights_of
 from fuda.training.row_scores import RowScores

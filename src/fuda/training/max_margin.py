@@ -45,13 +45,13 @@ import numpy as np
 
 from fuda.checks import LARGEST, check_arrays, count_in, split_prefix
 from fuda.errors import DataError, place
-from fuda.estimators import check_random_state
 from fuda.functions import TrainingScores
 from fuda.inference import Graph
 from fuda.inference.best_other import best_others
 from fuda.optimize import qp
-from fuda.parallel import Block, blocks, run
-from fuda.randomness import restore_random, stored_random
+from fuda.runtime.estimators import check_random_state
+from fuda.runtime.parallel import Block, blocks, run
+from fuda.runtime.randomness import restore_random, stored_random
 from fuda.training.working_sets import (
     MarginProblem,
     PackedSets,

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Channel, Encoded
-from fuda.parallel import Block, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import Block, run
 from fuda.training.crf_loss import squared, transposed
 
 Array = np.ndarray

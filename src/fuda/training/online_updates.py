@@ -32,10 +32,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array
 from fuda.inference.higher_order import Grams, Shape, decode, fill_contexts
+from fuda.runtime.compiled import compiled
 from fuda.training.perceptron import (
     PackedFeatures,
     Pass,

@@ -28,12 +28,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.checks import check_arrays
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
 from fuda.functions import TrainingScores
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
+from fuda.runtime.compiled import compiled
 
 _MAX_STEPS = 2**53  # files hold the number of steps as a float: these are exact
 

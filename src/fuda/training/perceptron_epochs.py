@@ -8,9 +8,9 @@ import numpy as np
 
 from fuda.checks import count_in, split_prefix
 from fuda.errors import DataError
-from fuda.estimators import check_random_state
-from fuda.interrupts import is_inner
-from fuda.randomness import restore_random, stored_random
+from fuda.runtime.estimators import check_random_state
+from fuda.runtime.interrupts import is_inner
+from fuda.runtime.randomness import restore_random, stored_random
 from fuda.training.perceptron import Dual, Mistakes, Pass, PerceptronLearner, State, new_pass
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections
 

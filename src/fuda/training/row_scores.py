@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from fuda.data.encoding import Encoded
 from fuda.data.tables import Table
-from fuda.parallel import run
+from fuda.runtime.parallel import run
 from fuda.training.crf_loss import Weights, squared, transposed
 from fuda.training.score_table import Product, blocks
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.parallel import run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import run
 
 Array = np.ndarray
 # A row that occurs at least so often is placed with the frequent rows, in front of all others.

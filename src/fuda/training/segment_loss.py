@@ -29,7 +29,7 @@ from fuda.checks import check_memory
 from fuda.data.encoding import Encoded
 from fuda.functions.windows import add_rows
 from fuda.inference.segments import FREE, Expected, Limits, Scores, expectations
-from fuda.parallel import run
+from fuda.runtime.parallel import run
 from fuda.training.crf_loss import squared, transposed
 
 Array = np.ndarray

@@ -19,7 +19,7 @@ from fuda.functions.windows import add_expansion, window_of
 from fuda.inference.higher_order import no_grams, shape_of, viterbi
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering
-from fuda.parallel import Block, run
+from fuda.runtime.parallel import Block, run
 from fuda.training.perceptron import change_features, change_grams, fill_scores, node_change, pack_features
 
 _BLOCK_NODES = 4096

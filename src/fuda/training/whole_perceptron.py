@@ -10,7 +10,7 @@ gives the message, m_t(a) = ⌊q_t(a) / U⌋, and in its last digits the label b
 equal values the smallest label, as in `fuda.inference.higher_order`. Labels are then read off,
 parents before children. Only differences of m_t(a) matter: it counts from m_t(0), so that numbers
 do not grow with the length of a chain. This is done for sixteen labels a at once
-(`fuda.simd_integers`).
+(`fuda.runtime.simd_integers`).
 
 If no number of U W and U G is beyond M, no message is beyond 2M, and no key beyond
 (F + 2C + 1) M + U, for nodes with at most F features and C children. Where that might not fit into
@@ -24,11 +24,11 @@ from typing import NamedTuple, Self
 import numpy as np
 from numba import config
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array
 from fuda.inference.higher_order import Shape
-from fuda.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
+from fuda.runtime.compiled import compiled
+from fuda.runtime.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
 from fuda.training.perceptron import (
     PackedFeatures,
     Pass,

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.checks import check_arrays
-from fuda.compiled import compiled
 from fuda.errors import DataError
 from fuda.functions.base import ScoreArrays, score_node, update_node
 from fuda.optimize import qp
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.compiled import compiled
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 _LEAST_GAIN = 1e-7  # smaller differences are taken for rounding

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fuda import MarginalizedPerceptron, MarginalizedSVM
-from fuda.cluster import connected
 from fuda.kernels import Polynomial
 from fuda.marginalized.engines import cluster as cluster_engine
 from fuda.marginalized.engines.base import Margins, PerceptronState
 from fuda.marginalized.engines.cluster import ClusterEngine
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.problem import Settings, Sources
+from fuda.runtime.cluster import connected
 from machine_cases import SHAPES, random_prior, random_structures, two_sides
 from usage_cases import usage
 

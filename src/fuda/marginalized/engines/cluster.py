@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from fuda.cluster import Residents, connected, worker_threads
 from fuda.data.graph import Graph
 from fuda.marginalized.engines.base import Engine, Margins, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
@@ -27,7 +26,8 @@ from fuda.marginalized.engines.log import Log
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem, Side
 from fuda.marginalized.recursions.shapes import SHAPES
-from fuda.parallel import blocks
+from fuda.runtime.cluster import Residents, connected, worker_threads
+from fuda.runtime.parallel import blocks
 
 Array = np.ndarray
 _STRETCH_NODES = 1024  # about the nodes of a stretch, which is worked on here

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array, Cells, empty_cells, number, plus, read, times, write
+from fuda.runtime.compiled import compiled
 
 
 class Steps(NamedTuple):

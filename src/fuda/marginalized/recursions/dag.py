@@ -12,9 +12,9 @@ there is an H for the parents before their child, and one for those after it.
 
 from __future__ import annotations
 
-from fuda.compiled import compiled
 from fuda.data.graph import Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
+from fuda.runtime.compiled import compiled
 
 
 @compiled

@@ -22,10 +22,10 @@ All pairs of nodes together cost O(T_a T_b), and nothing is subtracted: L and R 
 
 from __future__ import annotations
 
-from fuda.compiled import compiled
 from fuda.data.graph import Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 from fuda.marginalized.recursions.sides import meet
+from fuda.runtime.compiled import compiled
 
 
 @compiled

@@ -11,8 +11,8 @@ K_U(τ,t): runs. d is the same from the other end, and κ = weight · u · d.
 
 from __future__ import annotations
 
-from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
+from fuda.runtime.compiled import compiled
 
 
 @compiled

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 
-from fuda.compiled import compiled
 from fuda.data.graph import Span
 from fuda.marginalized.numbers import Array, Cells, empty_cells
 from fuda.marginalized.recursions import dag, lines, sequence, tree
+from fuda.runtime.compiled import compiled
 
 # The shape of features: runs, subtrees or paths by the shape of structures, or lines; with
 # sides, 4 more.

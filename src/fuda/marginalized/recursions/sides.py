@@ -6,8 +6,8 @@ only. Where parents are numbered before all of their children, as in sequences, 
 
 from __future__ import annotations
 
-from fuda.compiled import compiled
 from fuda.data.graph import Adjacency, Span
+from fuda.runtime.compiled import compiled
 
 
 @compiled

@@ -19,10 +19,10 @@ is 1, where v and w, or τ and t, are on different sides of their parents.
 
 from __future__ import annotations
 
-from fuda.compiled import compiled
 from fuda.data.graph import Neighbours, Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 from fuda.marginalized.recursions.sides import meet
+from fuda.runtime.compiled import compiled
 
 
 @compiled

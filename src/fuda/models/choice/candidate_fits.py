@@ -10,14 +10,14 @@ import numpy as np
 
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.estimators import ConvergenceWarning, clone
-from fuda.interrupts import inner_training
 from fuda.models.base import Labeler
 from fuda.models.choice.opinions import Opinion, has_scores, marginals_over, scores_over
 from fuda.models.fitting.defaults import encoder_for
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.progress import without
+from fuda.runtime.estimators import ConvergenceWarning, clone
+from fuda.runtime.interrupts import inner_training
 from fuda.selection.folds import Split
 from fuda.selection.search import Candidate
 from fuda.vectors import Vectors, learn

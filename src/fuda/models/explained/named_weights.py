@@ -11,7 +11,7 @@ from fuda.checks import is_whole
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
-from fuda.estimators import check_is_fitted
+from fuda.runtime.estimators import check_is_fitted
 from fuda.training.crf_loss import Weights
 
 # What determines the names of weights: labels, encoder, whether there are pair features.

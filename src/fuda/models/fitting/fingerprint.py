@@ -10,7 +10,7 @@ import numpy as np
 from fuda.data.encoding import Encoded
 from fuda.data.observations import to_stored
 from fuda.features.templates import Template
-from fuda.randomness import stored_random
+from fuda.runtime.randomness import stored_random
 
 # Parameters that do not change the result of a fit.
 _UNRELATED = {"callback", "checkpoint", "cluster", "n_jobs", "verbose"}

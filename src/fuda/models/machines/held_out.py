@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.estimators import ConvergenceWarning
 from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration, DecisionInputs
 from fuda.marginalized.engines import Engine, make_engine
@@ -31,6 +30,7 @@ from fuda.marginalized.support import members_of
 from fuda.models.fitting.folds import TRIED, calibration_parts, some_structures
 from fuda.models.machines.checks import checked_scores
 from fuda.progress import without
+from fuda.runtime.estimators import ConvergenceWarning
 from fuda.schemes import OUTSIDE
 from fuda.selection.goals import goal_for
 from fuda.storage.checkpoint import part

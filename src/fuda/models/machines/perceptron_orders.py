@@ -9,9 +9,9 @@ import numpy as np
 
 from fuda.checks import check_arrays, count_in, split_prefix
 from fuda.errors import DataError
-from fuda.estimators import check_random_state
 from fuda.marginalized.engines import Engine, PerceptronState, PlannedTraining
-from fuda.randomness import restore_random, stored_random
+from fuda.runtime.estimators import check_random_state
+from fuda.runtime.randomness import restore_random, stored_random
 
 Array = np.ndarray
 Model = Any  # a `MarginalizedPerceptron`, which imports this module

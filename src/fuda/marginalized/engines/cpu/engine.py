@@ -35,7 +35,7 @@ from fuda.marginalized.problem import Problem
 from fuda.marginalized.products import fill
 from fuda.marginalized.recursions import chain_prior, shapes
 from fuda.marginalized.recursions.chain_prior import Steps
-from fuda.parallel import blocks, run
+from fuda.runtime.parallel import blocks, run
 
 Array = np.ndarray
 _GROUP_BLOCKS = 16  # adjacent blocks that are updated together

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.inference.graph import as_doubles
 from fuda.marginalized.engines.cpu.pairs import Block
 from fuda.marginalized.engines.cpu.push import Targets
 from fuda.marginalized.kernel_classes import NONE
 from fuda.marginalized.problem import Problem, Side
-from fuda.parallel import blocks
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import blocks
 
 Array = np.ndarray
 _BLOCK = 1024  # nodes per block, whose rows should fit into the cache of a core

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Adjacency
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.engines.cpu.trees import Families, mark
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.recursions.sides import side
+from fuda.runtime.compiled import compiled
 
 
 @compiled

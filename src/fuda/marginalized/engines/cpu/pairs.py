@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fuda.compiled import compiled
 from fuda.data.graph import Adjacency, Span
 from fuda.marginalized.engines.cpu.push import Task, counted
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
 from fuda.marginalized.recursions import chain_prior, shapes
 from fuda.marginalized.recursions.chain_prior import Steps
+from fuda.runtime.compiled import compiled
 
 
 class Block(NamedTuple):

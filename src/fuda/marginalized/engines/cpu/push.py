@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
-from fuda.hash_tables import FREE, slot_of
 from fuda.marginalized.engines.log import Pushes
 from fuda.marginalized.engines.values import Values
 from fuda.marginalized.kernel_classes import APART, NONE
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.products import common
+from fuda.runtime.compiled import compiled
+from fuda.runtime.hash_tables import FREE, slot_of
 
 NODES = 4  # masses are computed for so many nodes together,
 _LABELS, _TILE = 3, 256  # for so many labels and places

@@ -29,7 +29,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import (
     NODES,
     Lists,
@@ -48,6 +47,7 @@ from fuda.marginalized.engines.cpu.push import (
     places_by_id,
 )
 from fuda.marginalized.numbers import Array
+from fuda.runtime.compiled import compiled
 
 _SHARED = 256  # rows that are gathered once, most frequent classes first
 _LEAP = 4  # rows that are computed at a time between marked nodes

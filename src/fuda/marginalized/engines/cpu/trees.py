@@ -23,11 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.graph import Adjacency
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.recursions.sides import side
+from fuda.runtime.compiled import compiled
 
 
 class Families(NamedTuple):

@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.problem import Problem
 from fuda.marginalized.pruning_stages import NEVER, REACHES, doubtful
-from fuda.parallel import blocks, run
+from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import blocks, run
 
 # The longest reach, which pairs of nodes with equal observations have in all stages.
 _REACH = REACHES[-1]

@@ -7,9 +7,9 @@ import sys
 
 CODE = """
 import copy, re, sys
-from fuda import light_estimators
+from fuda.runtime import light_estimators
 light_estimators.in_use = sys.argv[1] == "light"
-from fuda.estimators import check_is_fitted, check_random_state, clone
+from fuda.runtime.estimators import check_is_fitted, check_random_state, clone
 from fuda import CRF, HMM, HMPerceptron, MarginalizedPerceptron, Reranker, Template
 from fuda.kernels import Polynomial
 import numpy as np

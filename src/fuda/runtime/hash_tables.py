@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.compiled import compiled
+from fuda.runtime.compiled import compiled
 
 Array = np.ndarray
 FREE = -1  # the key of a free slot

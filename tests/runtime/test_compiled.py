@@ -19,16 +19,16 @@ import pytest
 from llvmlite.binding.executionengine import ExecutionEngine
 
 import fuda
-from fuda import compiled
-from fuda.interrupts import ctrl_c_waits
+from fuda.runtime import compiled
+from fuda.runtime.interrupts import ctrl_c_waits
 
-INNER = """from fuda.compiled import compiled
+INNER = """from fuda.runtime.compiled import compiled
 FACTOR = {factor}
 @compiled
 def scaled(x):
     return FACTOR * x
 """
-OUTER = """from fuda.compiled import compiled
+OUTER = """from fuda.runtime.compiled import compiled
 from tiny import inner
 from tiny.inner import (
     scaled,

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuda.compiled import compiled
-from fuda.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
+from fuda.runtime.compiled import compiled
+from fuda.runtime.simd_integers import WIDTH, larger, load, minus, plus, spread, store, without, zeros
 
 NUMBERS = st.integers(-(2**31), 2**31 - 1)
 

@@ -41,7 +41,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from fuda.interrupts import ctrl_c_waits
+from fuda.runtime.interrupts import ctrl_c_waits
 
 F = TypeVar("F", bound=Callable[..., Any])
 _IMPORT = re.compile(rb"^(?:from|import) +([\w.]+)(?: +import +(\([^)]*\)|.*))?", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The names of `fuda.estimators` for a process that composes no estimators: without scikit-learn.
+"""The names of `fuda.runtime.estimators` without scikit-learn, where no estimators are composed.
 
 scikit-learn takes as long to import as everything else that labelling a sentence needs, and
 learning and labelling use nothing of it but parameters by name. `fuda train`, `tag` and others set

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fuda.cluster import Shared, connected
 from fuda.errors import ClusterError
+from fuda.runtime.cluster import Shared, connected
 
 pytest.importorskip("distributed")
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from fuda import parallel
 from fuda.errors import DataError
-from fuda.parallel import blocks, run, thread_count, usable_cores
+from fuda.runtime import parallel
+from fuda.runtime.parallel import blocks, run, thread_count, usable_cores
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 100))
@@ -90,7 +90,7 @@ def test_a_system_without_more_threads(started, monkeypatch):
 
 INTERRUPTED = """
 import random, signal, sys, time
-from fuda.parallel import run
+from fuda.runtime.parallel import run
 
 def interrupt(*_):
     raise KeyboardInterrupt

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuda.hash_tables import FREE, slot_of
+from fuda.runtime.hash_tables import FREE, slot_of
 
 
 @given(st.lists(st.integers(0, 2**63 - 1), unique=True, max_size=15), st.integers(0, 2**63 - 1))

@@ -1,0 +1,1 @@
+"""What all layers need to run: compiled code, threads, signals, Dask, scikit-learn, SIMD."""
