@@ -26,6 +26,8 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
+from numba import njit
+
 from fuda import DataError
 from fuda.page.store import Step, Store
 from fuda.runtime.compiled import _Cache, compiled
@@ -155,6 +157,7 @@ def cache_operations(folder: Path) -> Operations:
     def prepare() -> None:
         _Cache._folders = lambda self: [folder]  # type: ignore[method-assign]
 
+    njit(scaled)(3.0)  # sets up the compiler, once for all attempts, which are forks
     yield "compiled code", Operation(run, check, prepare)
 
 

@@ -60,7 +60,8 @@ def trained(engine, epochs=3):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_epochs_are_those_of_the_cpu_engine(client, case):
-    problem = problem_of(*case)
+    """With real workers; `test_engines.py` has many more cases, computed in one process."""
+    problem = problem_of(*case, count=8)
     assert problem.is_scaled == (case[3] > 1e50)
     ours, theirs = ClusterEngine(problem, None, client), CpuEngine(problem)
     (here, state), (there, other) = trained(theirs), trained(ours)
