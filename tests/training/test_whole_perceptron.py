@@ -31,7 +31,7 @@ def problems(draw):
     size = graph.node_count
     y = np.array(draw(st.lists(st.integers(-1, count - 1), min_size=size, max_size=size)))
     eta = np.array(draw(st.lists(st.integers(1, 3), min_size=len(graph), max_size=len(graph))), dtype=float)
-    return encoded, TrainingExamples.of(graph, y, eta, 1, count)
+    return encoded, TrainingExamples.of(graph, y, eta, draw(st.integers(0, 1)), count)
 
 
 def trained(learner, orders):
@@ -47,7 +47,8 @@ def learners(problem):
     encoded, examples = problem
     rows = sum(encoded.tables[channel.table].n_features for channel in encoded.channels)
     return [
-        kind(encoded, examples, State.new(rows, 1, examples.label_count)) for kind in (Primal, WholePrimal)
+        kind(encoded, examples, State.new(rows, examples.order, examples.label_count))
+        for kind in (Primal, WholePrimal)
     ]
 
 
@@ -96,7 +97,7 @@ def test_long_chains_do_not_overflow():
 
 @pytest.mark.parametrize(
     ("features", "order", "weight"),
-    [(lambda x: {x: 0.5}, 1, 1), (lambda x: {x: 2}, 1, 1), (None, 1, 0.3), (None, 1, 1e12), (None, 0, 1)],
+    [(lambda x: {x: 0.5}, 1, 1), (lambda x: {x: 2}, 1, 1), (None, 1, 0.3), (None, 1, 1e12), (None, 2, 1)],
 )
 def test_what_is_not_small_and_whole_is_left_to_doubles(monkeypatch, features, order, weight):
     monkeypatch.setattr(whole_perceptron, "_whole_pass", None)
@@ -105,12 +106,12 @@ def test_what_is_not_small_and_whole_is_left_to_doubles(monkeypatch, features, o
     assert model.mistakes_[0].nodes
 
 
-@pytest.mark.parametrize("average", [True, False, "voted"])
-def test_models_do_not_depend_on_the_loop(monkeypatch, average):
+@pytest.mark.parametrize(("average", "order"), [(True, 1), (False, 1), ("voted", 1), (True, 0)])
+def test_models_do_not_depend_on_the_loop(monkeypatch, average, order):
     X, y = fuda.datasets.load_product_usage()[:60]
-    whole = HMPerceptron(average=average, epochs=3).fit(X, y)
+    whole = HMPerceptron(average=average, order=order, epochs=3).fit(X, y)
     monkeypatch.setattr(WholePrimal, "run", Primal.run)
-    doubles = HMPerceptron(average=average, epochs=3).fit(X, y)
+    doubles = HMPerceptron(average=average, order=order, epochs=3).fit(X, y)
     assert whole.mistakes_ == doubles.mistakes_
     assert whole.weights_.tolist() == doubles.weights_.tolist()
     assert whole.transitions_.tolist() == doubles.transitions_.tolist()

@@ -103,6 +103,8 @@ class _Whole(NamedTuple):
         tie_breaks = zeros(1, size)
         tie_breaks[0, :size] = unit - 1 - np.arange(size)
         weights, starts, pairs = (whole(numbers) for numbers in (state.nodes, state.short, state.full[0]))
+        if not len(starts):  # order 0: all are 0
+            starts = zeros(1, size)
         return cls(weights, starts, pairs, tie_breaks, zeros(longest, size), zeros(longest, size))
 
 
@@ -181,7 +183,7 @@ def _correct(
                 late_full[0, b, a] += late
                 pairs[b, a] += sign * amount
                 most = max(most, abs(pairs[b, a]))
-            elif b != others[j]:
+            elif b != others[j] and len(short):
                 short[0, b] += change
                 late_short[0, b] += late
                 starts[0, b] += sign * amount
@@ -224,7 +226,7 @@ def _whole_pass(
 
 
 class WholePrimal(Primal):
-    """The perceptron with weights W of features, in whole numbers as long as they are small.
+    """The perceptron of order 0 or 1 with weights of features, in whole numbers while these are small.
 
     Parameters
     ----------
@@ -241,9 +243,13 @@ class WholePrimal(Primal):
     def __init__(self, encoded: Encoded, examples: TrainingExamples, state: State) -> None:
         super().__init__(encoded, examples, state)
         self._whole: _Whole | None = None
-        is_plain = examples.order == 1 and bool((self.features.values == 1).all())
+        is_plain = examples.order <= 1 and bool((self.features.values == 1).all())
         self._can_be_whole = is_plain and not config.__dict__["DISABLE_JIT"]  # lanes need the compiler
         if self._can_be_whole:
+            order, parents, *others = examples.shape
+            if not examples.order:  # every node is a root
+                examples = examples._replace(shape=(order, np.full_like(parents, -1), *others))
+            self._linked = examples
             self._lists = _Lists.of(self.features)
             self._limit = _limit(self._lists, examples)
 
@@ -271,9 +277,7 @@ class WholePrimal(Primal):
         self._whole = None  # unless it is good for one more pass
         if whole is not None:
             self._newer = whole
-            done = _whole_pass(
-                structures, self.examples, self._lists, whole, self._state, result, self._limit
-            )
+            done = _whole_pass(structures, self._linked, self._lists, whole, self._state, result, self._limit)
             self._whole = whole if done == len(structures) else None
         if done < len(structures):
             super().run(structures[done:], result)
