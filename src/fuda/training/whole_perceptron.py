@@ -226,7 +226,7 @@ def _whole_pass(
 
 
 class WholePrimal(Primal):
-    """The perceptron of order 0 or 1 with weights of features, in whole numbers while these are small.
+    """The perceptron of order 0 or 1 with weights of features, in whole numbers as long as small.
 
     Parameters
     ----------
