@@ -246,9 +246,9 @@ class WholePrimal(Primal):
         is_plain = examples.order <= 1 and bool((self.features.values == 1).all())
         self._can_be_whole = is_plain and not config.__dict__["DISABLE_JIT"]  # lanes need the compiler
         if self._can_be_whole:
-            order, parents, *others = examples.shape
             if not examples.order:  # every node is a root
-                examples = examples._replace(shape=(order, np.full_like(parents, -1), *others))
+                order, parents, lengths, bounds = examples.shape
+                examples = examples._replace(shape=(order, np.full_like(parents, -1), lengths, bounds))
             self._linked = examples
             self._lists = _Lists.of(self.features)
             self._limit = _limit(self._lists, examples)
