@@ -6,7 +6,7 @@ PYTEST_OPTIONS ?=
 # Without bytecode files, every process of the tests would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test compat docs lint style bars docstrings types bench fuzz bounds matrix hooks clean
+.PHONY: demo test compat docs lint style bars docstrings types bench fuzz campaigns bounds matrix hooks clean
 
 demo: $(VENV)/.demo        ## set up and run the main job on embedded data
 	$(BIN)/fuda demo
@@ -40,6 +40,15 @@ bench: $(VENV)/.bench      ## competitors and Fuda, timed alternately
 
 fuzz: $(VENV)/.fuzz        ## fuzz readers, model files and the command, for a minute
 	$(BIN)/python -m reliability.fuzz --runs 1000000 --seconds 60
+
+campaigns: $(VENV)/.test   ## short campaigns of kills, signals, failing calls, a full disk, threads and processes
+	$(BIN)/python -m reliability.kills --runs 5
+	$(BIN)/python -m reliability.interrupts --runs 12
+	$(BIN)/python -m reliability.labelling --runs 3
+	$(BIN)/python -m reliability.faults --only "^(fuda convert|HMM-dict)$$" --runs 1
+	$(BIN)/python -m reliability.full_disk --only "^(store|compiled code|fuda (convert|train|tag))$$"
+	$(BIN)/python -m reliability.concurrency --only tree --size 0
+	$(BIN)/python -m reliability.determinism --runs 2 --only "^[A-Za-z]*$$"
 
 bounds: $(VENV)/.test      ## all tests with numba's bounds checking
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/pytest -n 2 --dist worksteal $(PYTEST_OPTIONS)

@@ -28,9 +28,24 @@ settings.load_profile("fuda")
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def pytest_configure() -> None:
+    """No test is about a loss of power: the system writes what is saved when it likes to."""
+    os.fsync = lambda handle: None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests come first: the other processes wait for the end of one that begins last."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Slow tests come first: the other processes wait for the end of one that begins last.
+
+    Before these come the tests of a cluster, then those of a browser, so that one process has them
+    and starts each once.
+    """
+
+    def place(item: pytest.Item) -> tuple[bool, ...]:
+        names = getattr(item, "fixturenames", ())
+        is_fast = item.get_closest_marker("slow") is None
+        return "cluster" not in names, "browser" not in names, is_fast
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,6 +16,7 @@ import runpy
 import shlex
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -27,6 +28,7 @@ from scripts.public_modules import public_modules, public_names, reference_names
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CLUSTER = ROOT / "docs/guide/cluster.md"
 TEXT = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 FILE = r"```\{code-block\} \w+\n:caption: (?P<name>\S+)\n\n(?P<text>.*?)```"
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
@@ -70,14 +72,24 @@ def documented_attributes(estimator):
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if ">>>" in page.read_text() or "```console" in page.read_text()],
+    [page for page in PAGES if page != CLUSTER and re.search(">>>|```console", page.read_text())],
     ids=lambda page: f"{page.parent.name}/{page.stem}",
 )
 @pytest.mark.slow  # the tutorial trains five models
 def test_pages_show_what_is_printed(page, tmp_path, monkeypatch):
-    if page.stem == "cluster":
-        pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
     monkeypatch.chdir(tmp_path)
+    run_page(page)
+
+
+def test_the_page_of_clusters_shows_what_is_printed(cluster, tmp_path, monkeypatch):
+    """With the workers of all tests in place of two more."""
+    there = SimpleNamespace(scheduler_address=cluster.scheduler_address, close=lambda: None)
+    monkeypatch.setattr("distributed.LocalCluster", lambda **options: there)
+    monkeypatch.chdir(tmp_path)
+    run_page(CLUSTER)
+
+
+def run_page(page):
     text, begin, names = page.read_text(encoding="utf-8"), 0, {}
     for block in RUN.finditer(text):
         check_examples(text[begin : block.start()], names, page)
