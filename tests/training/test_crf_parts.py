@@ -56,13 +56,13 @@ def same(cluster, *data, **parameters):
     ids=str,
 )
 def test_objectives_are_those_of_a_local_fit(cluster, parameters):
-    here, there = same(cluster, X[:40], Y[:40], **parameters)
+    here, there = same(cluster, X[:20], Y[:20], **parameters)
     assert len(objectives(here)) == len(objectives(there))
 
 
 def test_objectives_are_those_of_a_local_fit_where_the_spectrum_is_measured(cluster, monkeypatch):
     monkeypatch.setattr("fuda.models.crf.LEAST_NODES", 1)
-    here, _ = same(cluster, X[:40], Y[:40], max_iter=32)
+    here, _ = same(cluster, X[:20], Y[:20], max_iter=32)
     assert len(objectives(here)) == 32
 
 
@@ -141,7 +141,7 @@ CASES = [
 
 @pytest.mark.parametrize("parameters", [{}, *CASES], ids=str)
 def test_parts_have_the_bits_of_the_whole_until_convergence(parts, parameters):
-    here, there = converged(X[:40], Y[:40], **parameters)
+    here, there = converged(X[:20], Y[:20], **parameters)
     assert len(parts.objects) == parts.count
     assert objectives(there) == objectives(here)
     np.testing.assert_array_equal(there.weights_, here.weights_)

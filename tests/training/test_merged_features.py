@@ -18,7 +18,7 @@ from fuda.training.merged_features import MergedFeatures, _equal_columns
 from usage_cases import usage
 
 DATA = usage()
-X, Y = [Sequence(x.observations) for x in DATA.X[:30]], DATA.y[:30]
+X, Y = [Sequence(x.observations) for x in DATA.X[:16]], DATA.y[:16]
 L = 3
 PARTS = [{"a", "twin of a", "b"}, {"c", "b"}, {"a", "twin of a"}, {"c", "b", "alone"}, set()]
 
@@ -109,7 +109,7 @@ class Unmerged(CRF):
 )
 @pytest.mark.parametrize("shape", ["sequence", "tree"])
 def test_fits_end_at_the_same_minimum(parameters, shape):
-    structures = X if shape == "sequence" else [Tree(x.observations, x.heads) for x in DATA.X[:30]]
+    structures = X if shape == "sequence" else [Tree(x.observations, x.heads) for x in DATA.X[:16]]
     settings = {"tol": 1e-9, "max_iter": 3000} | parameters
     one, other = (model(**settings).fit(structures, Y) for model in (CRF, Unmerged))
     assert one.result_.value == pytest.approx(other.result_.value, rel=1e-6)
