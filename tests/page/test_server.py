@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
 import fuda
 from fuda.page.learners import feature_sets_of
+from fuda.page.server import listening
 from fuda.page.store import Step, Store
 from page.conftest import Page, add_file
 from page_cases import PATIENCE, predictions, rebuilt_predictions, same_predictions, wait_until
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_answers_do_not_wait_for_what_the_browser_acknowledges(host):
+    """asyncio turns Nagle's algorithm off for sockets that name their protocol."""
+    try:
+        listener = listening(host, None, None)
+    except fuda.DataError as error:
+        pytest.skip(f"no such address here: {error}")
+    with listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 def test_label_teach_and_go_on(page):
