@@ -25,12 +25,14 @@ from fuda.data.tables import Table
 from fuda.inference.exact_sums import total
 from fuda.runtime.cluster import Residents, connected, worker_threads
 from fuda.runtime.compiled import compiled
+from fuda.runtime.parallel import run
 from fuda.runtime.shared_memory import Offer, accepted, offered
 from fuda.training.crf_curvature import curvature
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, curvature_at_zero, rounder_of, weights_of
 from fuda.training.row_scores import RowScores
 
 Array = np.ndarray
+_Pair = tuple[tuple[Array, Array], Array]  # weights of all parts, the rows that a part has, and its weights
 
 
 @contextmanager
@@ -89,7 +91,7 @@ class DistributedLoss:
         self._parts: list[CorpusPart] = []
         recipes = []
         for members in _shares(encoded.corpus.offsets, max(1, len(client.nthreads()))):
-            part, arguments = part_of(members, self.rows.encoded, *problem)
+            part, arguments = part_of(members, self.rows.encoded, *problem, n_jobs)
             recipes.append((PartLoss, *arguments, rounder))
             self._parts.append(part)
         self._shares_memory = [False] * len(self._parts)
@@ -117,10 +119,9 @@ class DistributedLoss:
         """Sum a function's arrays by rows over all parts; return what else each part has."""
         self.rows.of(vector, self._scores)
         answers = self._workers.results(function, self._scores_for)
+        self._by_row.fill(0.0)
         answered = list[Any]()
         for number, (other, array) in enumerate(answers):
-            if not answered:
-                self._by_row.fill(0.0)
             answered.append(other)
             self._parts[number].add(self._memory[number][1] if array is None else array, self._by_row)
         return answered
@@ -206,7 +207,10 @@ def _curvature_at(part: PartLoss, scores: Array | None) -> tuple[None, Array | N
 class CorpusPart:
     """Which weights a part has: the rows of the weights of all parts, by channel."""
 
-    def __init__(self, part: Encoded, columns: list[Array], total_weights: Weights) -> None:
+    def __init__(
+        self, part: Encoded, columns: list[Array], total_weights: Weights, n_jobs: int | None = None
+    ) -> None:
+        self.n_jobs = n_jobs
         self.total_weights, self.part_weights = total_weights, Weights.of(part, total_weights.labels)
         self.by_channel, self.by_edge = (
             [columns[channel.table] for channel in channels]
@@ -216,26 +220,32 @@ class CorpusPart:
     def of(self, vector: Array, out: Array | None = None) -> Array:
         """The weights of the part, in `out` if that is given."""
         cut = np.empty(self.part_weights.size) if out is None else out
-        for (total_array, rows), part_array in self._pairs(vector, cut):
+
+        def take(pair: _Pair) -> None:
+            (total_array, rows), part_array = pair
             np.take(total_array, rows, axis=0, out=part_array, mode="clip")
+
+        run(take, self._pairs(vector, cut), self.n_jobs)
         self.part_weights.views(cut)[1][:] = self.total_weights.views(vector)[1]
         return cut
 
     def add(self, values: Array, total: Array) -> None:
         """Add values of the weights of the part."""
-        for (total_array, rows), part_array in self._pairs(total, values):
+
+        def add(pair: _Pair) -> None:
+            (total_array, rows), part_array = pair
             if len(rows):
                 _add_rows(total_array.reshape(len(total_array), -1), rows, part_array.reshape(len(rows), -1))
+
+        run(add, self._pairs(total, values), self.n_jobs)
         self.total_weights.views(total)[1][:] += self.part_weights.views(values)[1]
 
-    def _pairs(
-        self, total_weights: Array, part_weights: Array
-    ) -> Iterator[tuple[tuple[Array, Array], Array]]:
+    def _pairs(self, total_weights: Array, part_weights: Array) -> list[_Pair]:
         """Per channel: the weights of all parts, the rows that the part has, and its weights."""
         total_views, _, total_edges = self.total_weights.views(total_weights)
         part_views, _, part_edges = self.part_weights.views(part_weights)
         rows = zip([*total_views, *total_edges], [*self.by_channel, *self.by_edge], strict=True)
-        return zip(rows, [*part_views, *part_edges], strict=True)
+        return list(zip(rows, [*part_views, *part_edges], strict=True))
 
 
 @compiled
@@ -255,6 +265,7 @@ def part_of(
     loss: Loss,
     sample_weight: Array | None = None,
     position_weight: Array | None = None,
+    n_jobs: int | None = None,
 ) -> tuple[CorpusPart, tuple[Any, ...]]:
     """Cut some structures out of the arguments of a `TrainingLoss`.
 
@@ -264,6 +275,8 @@ def part_of(
         The numbers of the structures.
     encoded, labels, label_count, loss, sample_weight, position_weight
         The arguments for all structures.
+    n_jobs : int or None
+        The number of threads that find the weights of the part.
 
     Returns
     -------
@@ -277,7 +290,7 @@ def part_of(
         for weight, at in ((sample_weight, members), (position_weight, nodes))
     ]
     arguments = part, labels[nodes], label_count, loss, *weights
-    return CorpusPart(part, columns, Weights.of(encoded, label_count)), arguments
+    return CorpusPart(part, columns, Weights.of(encoded, label_count), n_jobs), arguments
 
 
 def _shares(offsets: Array, count: int) -> list[Array]:
