@@ -23,6 +23,10 @@ def test_operations(size):
         np.testing.assert_array_equal(vectors.move(a, -1.0, b, out), a - b)
         assert vectors.multiply(a, b, out) == pytest.approx((a * b) @ (a * b), abs=1e-9)
         np.testing.assert_array_equal(out, a * b)
+        for product in (a.copy(), a.astype(np.float32)):
+            expected = (product * b).astype(product.dtype)
+            vectors.multiply_by(product, b)
+            np.testing.assert_array_equal(product, expected)
         assert vectors.scale(a, -0.5, b, out) == pytest.approx(a @ b, abs=1e-9)
         np.testing.assert_array_equal(out, -0.5 * a)
         np.testing.assert_array_equal(vectors.copy(a, out), a)

@@ -20,7 +20,7 @@ from fuda import CRF, DataError, Sequence
 from fuda.data.window_encoding import WindowEncoder
 from fuda.runtime.cluster import Residents
 from fuda.training.crf_loss import Loss, TrainingLoss
-from fuda.training.crf_parts import CorpusPart, _cut, _shares
+from fuda.training.crf_parts import CorpusPart, DistributedLoss, _cut, _shares
 from usage_cases import usage
 
 dask = pytest.importorskip("dask", reason="Dask (fuda[cluster]) is not installed")
@@ -71,6 +71,26 @@ def test_trees_unknown_labels_weights_and_pair_features(cluster):
     same(cluster, DATA.X[:30], y, (np.linspace(0.5, 2.0, 30),), pair_features=True, max_iter=8)
 
 
+def test_the_same_bits_where_no_memory_is_shared(cluster, monkeypatch):
+    """As where workers are on other machines: scores and gradients are in messages."""
+    monkeypatch.setattr("fuda.training.crf_parts.offered", lambda count: nullcontext((np.zeros(count), None)))
+    same(cluster, X[:40], Y[:40])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="files of memory are Linux's")
+def test_workers_on_this_machine_share_memory(cluster, monkeypatch):
+    messages, scores_for = [], DistributedLoss._scores_for
+
+    def recorded(loss, number):
+        messages.append(scores_for(loss, number)[0])
+        return (messages[-1],)
+
+    monkeypatch.setattr(DistributedLoss, "_scores_for", recorded)
+    same(cluster, X[:40], Y[:40])
+    assert len(messages) > 30
+    assert all(message is None for message in messages)
+
+
 def kill(cluster):
     """Kill the process of a worker."""
     with distributed.Client(cluster, set_as_default=False) as client:
@@ -98,7 +118,7 @@ class Workers:
     def nthreads(self):
         return dict.fromkeys(range(self.count), 1)
 
-    def hire(self, client, recipes):
+    def hire(self, client, recipes, on_created):
         self.objects = [make(*arguments) for make, *arguments in recipes]
         return self
 

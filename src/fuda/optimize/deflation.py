@@ -139,18 +139,21 @@ class Deflation:
 
     def gradient(self, by_z: Array, by_u: Array) -> Array:
         """Compute the gradient by u from that by z, in another or the same array; returns it."""
-        self.vectors.multiply(by_z, self.scale, by_u)
+        if by_u is by_z:
+            self.vectors.multiply_by(by_u, self.scale)
+        else:
+            self.vectors.multiply(by_z, self.scale, by_u)
         return self._scaled_along(by_u, inverse=False)
 
     def step(self, u: Array) -> Array:
         """Replace a difference of points in u by the same in z; returns it."""
         self._scaled_along(u, inverse=False)
-        self.vectors.multiply(u, self.scale, u)
+        self.vectors.multiply_by(u, self.scale)
         return u
 
     def step_back(self, z: Array) -> Array:
         """Replace a difference of points in z by the same in u; returns it."""
-        self.vectors.multiply(z, self.inverse, z)
+        self.vectors.multiply_by(z, self.inverse)
         return self._scaled_along(z, inverse=True)
 
     def state(self) -> dict[str, Array]:

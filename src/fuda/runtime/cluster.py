@@ -136,10 +136,22 @@ class Residents:
     def results(
         self, function: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Call a function of every object, and yield the results in order; see `call`."""
+        """Call a function of every object, and return an iterator over the results; see `call`.
+
+        All are asked at once, so that they work also while nobody waits for the results.
+        """
         numbers = range(len(self.recipes))
         answers = {number: self._ask(number, "call", function, *arguments(number)) for number in numbers}
-        for number in numbers:
+        return self._answers(answers, function, arguments)
+
+    def _answers(
+        self,
+        answers: dict[int, Any],
+        function: Callable[..., Any],
+        arguments: Callable[[int], tuple[Any, ...]],
+    ) -> Iterator[Any]:
+        """The values of answers in order, asked for again where a worker is lost."""
+        for number in list(answers):
             answer = self._wait(number, answers.pop(number))
             while answer is None:
                 self._create([number])

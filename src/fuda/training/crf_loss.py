@@ -227,9 +227,12 @@ class TrainingLoss:
         losses, gradient = self.by_structure(vector)
         return total(losses), gradient
 
-    def by_structure(self, vector: Array) -> tuple[Array, Array]:
-        """The loss of each structure, and the gradient of all; the next call overwrites both."""
-        gradient, rest = self._gradient, self._rest
+    def by_structure(self, vector: Array, out: Array | None = None) -> tuple[Array, Array]:
+        """The loss of each structure, and the gradient of all, in `out` if that is given.
+
+        The next call overwrites both.
+        """
+        gradient, rest = self._gradient if out is None else out, self._rest
         _, pair_gradient, by_edge = self.weights.views(gradient)
         pair_gradient[:] = 0.0
         if self._chains:
