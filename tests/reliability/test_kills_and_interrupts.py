@@ -1,4 +1,4 @@
-"""Small campaigns of kills and interrupts; `make campaigns` and `python -m reliability.NAME` run larger ones."""
+"""Small campaigns of kills and interrupts; `make campaigns` runs larger ones."""
 
 from __future__ import annotations
 
