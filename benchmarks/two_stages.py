@@ -9,7 +9,7 @@ labelings, with equal weights, and nothing is chosen.
 
     python benchmarks/two_stages.py [--part dev|test] [--jobs N]
 
-prints entity F1 on testa, or on testb. On one core it takes some ten minutes.
+prints entity F1 on testa, or on testb. On one core it takes some three minutes.
 """
 
 from __future__ import annotations
