@@ -20,6 +20,7 @@ from fuda.data.labels import as_object_array
 from fuda.data.observations import Kind
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
+from fuda.features.votes import text_and_votes
 from fuda.kernels import Kernel, as_kernel, from_json
 from fuda.registry import MODELS
 from fuda.storage import model_file
@@ -58,6 +59,8 @@ _MAX_DEPTH = 4  # models within models are not nested deeper
 _NOT_STORED = ("callback", "checkpoint", "cluster")  # they belong to a fit, not to its result
 # Stored where they are not None, so that other files are as they were.
 _NEWER = ("class_weight", "parts")
+# Feature functions of the package, which need not be passed to `load`.
+_FUNCTIONS = {f"{function.__module__}.{function.__qualname__}": function for function in (text_and_votes,)}
 _LARGEST = 1e100  # no trained array comes near it; sums and products of such numbers are finite
 
 
@@ -88,7 +91,7 @@ def load(path: str | Path, features: Any = None) -> Any:
         The model file.
     features : callable, optional
         The feature function with which the model was fitted. A file contains only the name of such
-        a function, so it must be passed again.
+        a function, so it must be passed again; `fuda.features.text_and_votes` need not be.
 
     Returns
     -------
@@ -408,8 +411,11 @@ def _from_json(name: str, value: Any, features: Any) -> Any:
         text, template_name = value.get("template"), value.get("name")
         if isinstance(text, str) and isinstance(template_name, str):
             return Template(text, template_name, value.get("wapiti") is True)
+        function = value.get("function")
+        if isinstance(function, str) and function in _FUNCTIONS:
+            return _FUNCTIONS[function]
         if features is None:
-            problem = f"the file does not contain the feature function {short(value.get('function'))}"
+            problem = f"the file does not contain the feature function {short(function)}"
             raise ModelFileError(f"{problem}; pass it again: fuda.load(path, features=function)")
         return features
     if name == "class_weight" and isinstance(value, dict) and isinstance(value.get("weights"), str):
